@@ -1,0 +1,18 @@
+/* base/limits.h - everything growable has its maximum here; docs/limits.md is made from this page.
+ */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+#define LIMIT_METADATA_JSON_BYTES (512u << 20)    /* one metadata.json, unpacked */
+#define LIMIT_MANIFEST_BYTES      (2048ull << 20) /* one manifest or manifest list */
+#define LIMIT_SCHEMA_FIELDS       100000          /* fields of one schema, nested ones too */
+#define LIMIT_NESTING             100             /* levels of a type */
+#define LIMIT_DECODE_BLOCK_BYTES  (1024ull << 20) /* one unpacked page or block */
+#define LIMIT_BATCH_BYTES         (1024ull << 20) /* string bytes of one column of one batch */
+#define LIMIT_NAME_BYTES          4096            /* a table, namespace or column name */
+#define LIMIT_TEXT_LINE_BYTES     (64u << 20)     /* one NDJSON or CSV record */
+#define LIMIT_EXPR_DEPTH          200             /* nesting of a filter */
+#define LIMIT_EXPR_LITERALS       100000          /* literals of one filter */
+#define LIMIT_OPEN_WRITERS        1000 /* partitions written at once; the coldest is closed beyond */
+
+#endif

@@ -1,0 +1,39 @@
+/* base/pool.h - the only place with threads. A bounded set of workers per env.
+ * Work items own their errors. A waiter runs queued work while it waits, so nested use cannot
+ * deadlock. */
+#ifndef BASE_POOL_H
+#define BASE_POOL_H
+
+#include <pthread.h>
+
+#include "base/env.h"
+#include "base/err.h"
+
+typedef struct pool_task pool_task;
+struct pool_task {
+    tarn_code (*run)(void *ctx, tarn_error *err);
+    void *ctx;
+    tarn_code code; /* valid after pool_wait */
+    tarn_error err;
+    int state;       /* private */
+    pool_task *next; /* private */
+};
+
+/* Queues the task; the memory is the caller's and must live until pool_wait. With one thread it
+ * runs at wait. */
+void pool_submit(tarn_env *env, pool_task *task);
+/* Waits for the task (running it or others meanwhile), copies its error into err, returns its code.
+ */
+tarn_code pool_wait(tarn_env *env, pool_task *task, tarn_error *err);
+
+/* Runs run(ctx, index) for every index below count on the pool's threads and this one; returns the
+ * error of the lowest failing index; after a failure no new index is started. */
+tarn_code pool_for(tarn_env *env, size_t count,
+                   tarn_code (*run)(void *ctx, size_t index, tarn_error *err), void *ctx,
+                   tarn_error *err) TARN_MUST_USE;
+
+/* Made and freed by env only. */
+struct tarn_pool *pool_new(tarn_env *env, uint32_t threads);
+void pool_free(struct tarn_pool *pool);
+
+#endif
