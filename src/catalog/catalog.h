@@ -1,0 +1,132 @@
+/* catalog/catalog.h - the one pointer that moves. A catalog maps names to the current metadata
+ * document of each table; commit is compare-and-swap whatever lies under it. Internally locked: any
+ * thread. Names are arrays of levels; a table is its namespace's levels and a name. */
+#ifndef CATALOG_CATALOG_H
+#define CATALOG_CATALOG_H
+
+#include "iceberg/change.h"
+#include "store/store.h"
+
+typedef struct tarn_ident {
+    int32_t n_levels;
+    const tarn_str *levels; /* namespace */
+    tarn_str name;          /* table; len 0: the namespace itself */
+} tarn_ident;
+
+/* One loaded version of a table: everything in it lives as long as it does. Counted references, so
+ * that commits and scans can share it. */
+typedef struct tarn_table_version {
+    tarn_arena arena;
+    const tarn_metadata *metadata;
+    tarn_str metadata_location;
+    int32_t refs; /* atomic */
+} tarn_table_version;
+tarn_table_version *table_version_keep(tarn_table_version *v);
+void table_version_release(tarn_table_version *v); /* takes NULL */
+
+/* The three answers of a commit. UNKNOWN: the swap was sent and neither a refusal nor our change
+ * could be seen; nothing may be deleted. */
+typedef enum tarn_outcome_kind {
+    TARN_NOT_COMMITTED = 0,
+    TARN_COMMITTED = 1,
+    TARN_OUTCOME_UNKNOWN = 2
+} tarn_outcome_kind;
+
+typedef struct tarn_catalog tarn_catalog;
+typedef struct catalog_vtable {
+    const char *name;
+    tarn_code (*list_namespaces)(tarn_catalog *c, tarn_arena *arena, const tarn_ident *parent,
+                                 tarn_ident **out, int32_t *n,
+                                 tarn_error *err); /* direct children */
+    tarn_code (*create_namespace)(tarn_catalog *c, const tarn_ident *ns,
+                                  const tarn_properties *properties, tarn_error *err);
+    tarn_code (*load_namespace)(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                                tarn_properties *out, tarn_error *err);
+    tarn_code (*update_namespace)(tarn_catalog *c, const tarn_ident *ns, const tarn_properties *set,
+                                  const tarn_properties *remove, tarn_error *err);
+    tarn_code (*drop_namespace)(tarn_catalog *c, const tarn_ident *ns,
+                                tarn_error *err); /* CONFLICT when not empty */
+    tarn_code (*list_tables)(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                             tarn_ident **out, int32_t *n, tarn_error *err);
+    tarn_code (*load)(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
+                      tarn_error *err);
+    /* base NULL: create (set has REQUIRE_CREATE; CONFLICT when it exists). Writes a metadata
+     * document and moves the pointer. outcome is always filled; out (may be NULL) the new version
+     * when committed. */
+    tarn_code (*commit)(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
+                        const tarn_change_set *set, tarn_outcome_kind *outcome,
+                        tarn_table_version **out, tarn_error *err);
+    tarn_code (*register_table)(tarn_catalog *c, const tarn_ident *table,
+                                tarn_str metadata_location, tarn_error *err);
+    tarn_code (*rename_table)(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
+                              tarn_error *err);
+    tarn_code (*drop_table)(tarn_catalog *c, const tarn_ident *table,
+                            tarn_error *err); /* the pointer only; purge is done above */
+    tarn_code (*default_location)(tarn_catalog *c, tarn_arena *arena, const tarn_ident *table,
+                                  tarn_str *out, tarn_error *err);
+    void (*close)(tarn_catalog *c);
+} catalog_vtable;
+
+struct tarn_catalog {
+    const catalog_vtable *vt;
+    tarn_env *env;
+    tarn_store *store; /* of its warehouse; owned */
+};
+
+/* Checked wrappers: one for each of the above, catalog_<verb>(...). */
+tarn_code catalog_list_namespaces(tarn_catalog *c, tarn_arena *arena, const tarn_ident *parent,
+                                  tarn_ident **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_create_namespace(tarn_catalog *c, const tarn_ident *ns,
+                                   const tarn_properties *properties,
+                                   tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_load_namespace(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                                 tarn_properties *out, tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_update_namespace(tarn_catalog *c, const tarn_ident *ns,
+                                   const tarn_properties *set, const tarn_properties *remove,
+                                   tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_drop_namespace(tarn_catalog *c, const tarn_ident *ns,
+                                 tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                              tarn_ident **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
+                       tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_commit(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
+                         const tarn_change_set *set, tarn_outcome_kind *outcome,
+                         tarn_table_version **out, tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_register(tarn_catalog *c, const tarn_ident *table, tarn_str metadata_location,
+                           tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_rename(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
+                         tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err) TARN_MUST_USE;
+/* Creates a table: metadata_new with a location by default, then commit. */
+tarn_code catalog_create(tarn_catalog *c, const tarn_ident *table,
+                         const metadata_new_options *options, tarn_table_version **out,
+                         tarn_error *err) TARN_MUST_USE;
+void catalog_close(tarn_catalog *c); /* takes NULL */
+
+/* dir:  warehouse folder; ns levels are folders, a table is a folder with
+ * metadata/vN.metadata.json, found by version-hint.text and then forward (Hadoop layout). The
+ * pointer is the atomic create of the next vN. Rename is UNSUPPORTED (as in Iceberg's
+ * HadoopCatalog). Takes store on success. */
+tarn_code catalog_dir_new(tarn_env *env, tarn_store *store, tarn_str warehouse, tarn_catalog **out,
+                          tarn_error *err) TARN_MUST_USE;
+/* sqlite:  the JDBC catalog's tables iceberg_tables, iceberg_namespace_properties (schema V1 with
+ * iceberg_type; V0 tables are read and used), so that PyIceberg's SqlCatalog and Iceberg's
+ * JdbcCatalog open the same file. catalog_name is the column's value. Takes store on success. */
+tarn_code catalog_sqlite_new(tarn_env *env, tarn_store *store, tarn_str db_path,
+                             tarn_str catalog_name, tarn_str warehouse, tarn_catalog **out,
+                             tarn_error *err) TARN_MUST_USE;
+/* One table by folder or metadata file, read-only (for paths given on the command line): any ident
+ * names it. A folder takes the highest version (hint, then newest by name or number). */
+tarn_code catalog_path_new(tarn_env *env, tarn_store *store, tarn_str path, tarn_catalog **out,
+                           tarn_error *err) TARN_MUST_USE;
+
+/* Shared by all of them. */
+tarn_code catalog_read_version(tarn_env *env, tarn_store *store, tarn_str metadata_location,
+                               tarn_table_version **out, tarn_error *err) TARN_MUST_USE;
+/* "ns.name" or `a.b`.name with quotes; checks lengths and control characters. */
+tarn_code ident_parse(tarn_arena *arena, tarn_str text, bool is_namespace, tarn_ident *out,
+                      tarn_error *err) TARN_MUST_USE;
+tarn_code ident_text(const tarn_ident *ident, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
+
+#endif

@@ -1,0 +1,113 @@
+/* store/store.h - where bytes rest. Objects are named by path or URI and are immutable once
+ * visible; a store says by traits what it can promise, and callers choose a protocol by trait,
+ * never by name. Internally locked: any thread. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/io.h"
+
+typedef enum store_traits {
+    STORE_ATOMIC_CREATE = 1,   /* create-if-absent has one winner */
+    STORE_CONDITIONAL_PUT = 2, /* replace only if unchanged (etag) */
+    STORE_LIST_CONSISTENT = 4,
+    STORE_DURABLE = 8 /* finish survives power loss */
+} store_traits;
+
+typedef enum store_mode {
+    STORE_CREATE, /* CONFLICT when the object exists; never replaces */
+    STORE_REPLACE
+} store_mode;
+
+typedef struct store_stat_info {
+    int64_t size_bytes;
+    int64_t modified_ms;
+} store_stat_info;
+
+typedef tarn_code (*store_list_fn)(void *ctx, tarn_str path, const store_stat_info *info,
+                                   tarn_error *err);
+
+typedef struct tarn_store tarn_store;
+typedef struct store_vtable {
+    const char *name;
+    unsigned (*traits)(tarn_store *store);
+    tarn_code (*open)(tarn_store *store, tarn_str path, int64_t size_hint, io_source **out,
+                      tarn_error *err); /* size_hint -1: not known */
+    tarn_code (*create)(tarn_store *store, tarn_str path, store_mode mode, io_sink **out,
+                        tarn_error *err);
+    tarn_code (*stat)(tarn_store *store, tarn_str path, store_stat_info *out, tarn_error *err);
+    tarn_code (*remove)(tarn_store *store, tarn_str path,
+                        tarn_error *err); /* NOT_FOUND if absent */
+    tarn_code (*list)(tarn_store *store, tarn_str prefix, store_list_fn fn, void *ctx,
+                      tarn_error *err); /* all objects below, any depth, full paths */
+    void (*close)(tarn_store *store);
+} store_vtable;
+
+struct tarn_store {
+    const store_vtable *vt;
+    tarn_env *env;
+};
+
+unsigned store_traits_of(tarn_store *store);
+tarn_code store_open(tarn_store *store, tarn_str path, int64_t size_hint, io_source **out,
+                     tarn_error *err) TARN_MUST_USE;
+tarn_code store_create(tarn_store *store, tarn_str path, store_mode mode, io_sink **out,
+                       tarn_error *err) TARN_MUST_USE;
+tarn_code store_stat(tarn_store *store, tarn_str path, store_stat_info *out,
+                     tarn_error *err) TARN_MUST_USE;
+tarn_code store_remove(tarn_store *store, tarn_str path, tarn_error *err) TARN_MUST_USE;
+tarn_code store_list(tarn_store *store, tarn_str prefix, store_list_fn fn, void *ctx,
+                     tarn_error *err) TARN_MUST_USE;
+void store_close(tarn_store *store); /* takes NULL */
+
+/* Whole small objects. */
+tarn_code store_put(tarn_store *store, tarn_str path, store_mode mode, tarn_str bytes,
+                    tarn_error *err) TARN_MUST_USE;
+tarn_code store_get(tarn_store *store, tarn_str path, size_t max_bytes, tarn_buf *out,
+                    tarn_error *err) TARN_MUST_USE;
+bool store_exists(tarn_store *store, tarn_str path);
+
+/* Local files. Takes absolute or relative paths, file:PATH, file:/PATH, file:///PATH,
+ * file://localhost/PATH; URIs are percent-decoded? NO: paths in metadata are literal (spec, "Paths
+ * in Metadata"). A sink writes a temporary file beside the target (".NAME.tmp-xxxx"), syncs it,
+ * links it to its name (STORE_CREATE, so that there is one winner) or renames it, and syncs the
+ * folder. Missing folders are made. */
+tarn_code store_file_new(tarn_env *env, bool sync, tarn_store **out, tarn_error *err) TARN_MUST_USE;
+/* A map in memory with all traits. */
+tarn_code store_memory_new(tarn_env *env, tarn_store **out, tarn_error *err) TARN_MUST_USE;
+/* Wrappers: take ownership of inner on success. */
+/* Reads paths below from as if they were below to (a table that was copied elsewhere); several
+ * pairs may be stacked. Scheme spellings of from ("file:/x", "/x") match each other. */
+tarn_code store_moved_new(tarn_store *inner, tarn_str from, tarn_str to, tarn_store **out,
+                          tarn_error *err) TARN_MUST_USE;
+
+/* Faults for tests: the k-th call from now on fails (or "the process dies there" through die). One
+ * call each: open, read_at, create, write, finish, stat, remove, list. */
+typedef struct store_fault_plan {
+    int64_t fail_at;       /* 1: the next call; 0: never */
+    bool fail_forever;     /* all later ones too */
+    bool after;            /* the call takes effect, then reports failure (a lost answer) */
+    tarn_code code;        /* what to report; TARN_OK: TARN_IO */
+    void (*die)(void);     /* called instead of failing when set */
+    int64_t calls;         /* counted */
+    const char *last_call; /* "finish", ... */
+} store_fault_plan;
+tarn_code
+store_fault_new(tarn_store *inner, store_fault_plan *plan, tarn_store **out,
+                tarn_error *err) TARN_MUST_USE; /* plan is kept, used under the store's lock */
+
+/* Counts of what was asked of the store. */
+typedef struct store_trace {
+    int64_t opens, reads, read_bytes, creates, writes, written_bytes, stats, removes, lists;
+} store_trace;
+tarn_code store_trace_new(tarn_store *inner, store_trace *trace, tarn_store **out,
+                          tarn_error *err) TARN_MUST_USE; /* kept; atomics inside */
+
+/* The store for a location by its scheme: none and file: are local; others are UNSUPPORTED naming
+ * the scheme. */
+tarn_code store_for_location(tarn_env *env, tarn_str location, tarn_store **out,
+                             tarn_error *err) TARN_MUST_USE;
+/* base + "/" + rest with exactly one slash. */
+char *store_join(tarn_arena *arena, tarn_str base, tarn_str rest);
+
+#endif
