@@ -237,15 +237,16 @@ typedef struct parquet_column_index {
 } parquet_column_index;
 enum { PARQUET_COLUMN_INDEX_NULL_COUNTS = 5 };
 
+typedef struct parquet_bloom_choice { /* a union whose one known member is id 1 */
+    uint32_t has;
+} parquet_bloom_choice;
+
 typedef struct parquet_bloom_header { /* then num_bytes of bitset */
     uint32_t has;
-    int32_t num_bytes;          /* 1 */
-    struct parquet_bloom_choice /* unions whose one known member is id 1 */
-    {
-        uint32_t has;
-    } algorithm,     /* 2: BLOCK */
-        hash,        /* 3: XXHASH */
-        compression; /* 4: UNCOMPRESSED */
+    int32_t num_bytes;                /* 1 */
+    parquet_bloom_choice algorithm;   /* 2: BLOCK */
+    parquet_bloom_choice hash;        /* 3: XXHASH */
+    parquet_bloom_choice compression; /* 4: UNCOMPRESSED */
 } parquet_bloom_header;
 
 /* ---- pages ---- */
@@ -353,7 +354,7 @@ enum {
 typedef struct parquet_chunk {
     uint32_t has;
     tarn_str file_path;          /* 1, optional: data lies in another file (not supported) */
-    int64_t file_offset;         /* 2: deprecated; written as 0, never trusted (B44) */
+    int64_t file_offset;         /* 2: deprecated, never trusted (B44); writers set its bit and 0 */
     parquet_column_meta meta;    /* 3 */
     int64_t offset_index_offset; /* 4, optional, as the next three */
     int32_t offset_index_length; /* 5 */
@@ -362,6 +363,7 @@ typedef struct parquet_chunk {
 } parquet_chunk;
 enum {
     PARQUET_CHUNK_FILE_PATH = 1,
+    PARQUET_CHUNK_FILE_OFFSET = 2,
     PARQUET_CHUNK_META = 3,
     PARQUET_CHUNK_OFFSET_INDEX_OFFSET = 4,
     PARQUET_CHUNK_OFFSET_INDEX_LENGTH = 5,
