@@ -1,0 +1,73 @@
+/* write/commit/commit.h - files become a snapshot. The protocol (DESIGN "Commit"):
+ *
+ *   load base -> validate against what changed since `from_snapshot_id` -> write manifests, list ->
+ * swap (catalog_commit) ^ |
+ *      +------ CONFLICT: refresh, back off with jitter (commit.retry.*), try again <------+
+ *
+ * Invariants: 1 after the swap was sent only COMMITTED or UNKNOWN is said, unless the catalog
+ * refused for certain; 2 under UNKNOWN nothing is removed; 3 what lost attempts wrote is removed
+ * only after the fate of the commit is known, and never anything that the table as loaded then
+ * refers to (B28, B29); 4 a snapshot id is chosen once per commit and looked for before trying
+ * again, so that a commit is never doubled; 5 a fast append reads no manifest. */
+#ifndef WRITE_COMMIT_COMMIT_H
+#define WRITE_COMMIT_COMMIT_H
+
+#include "catalog/catalog.h"
+#include "table/expr.h"
+#include "table/file_entry.h"
+
+typedef enum commit_kind {
+    COMMIT_FAST_APPEND,  /* one new manifest (or several), everything else as it is */
+    COMMIT_MERGE_APPEND, /* the same, then small manifests are merged
+                            (commit.manifest.min-count-to-merge, target-size-bytes,
+                            commit.manifest-merge.enabled) */
+    COMMIT_OVERWRITE,    /* removes files given and/or all files fully matching filter, adds files:
+                            operation overwrite (delete when nothing is added) */
+    COMMIT_REPLACE_PARTITIONS, /* dynamic overwrite: every live file in a partition of an added file
+                                  goes; validates that tuple's spec */
+    COMMIT_DELETE_FILES        /* removes files given or fully matching filter */
+} commit_kind;
+
+typedef struct commit_request {
+    commit_kind kind;
+    const tarn_file *added;
+    int32_t n_added;
+    const tarn_entry
+        *removed; /* data files to remove, as planned (path is the key); each must still be live */
+    int32_t n_removed;
+    const tarn_expr
+        *filter; /* overwrite/delete by filter: bound to the current schema; NULL: none. A file that
+                    matches only in part is INVALID here: dml rewrites those first */
+    tarn_str branch;           /* len 0: main */
+    int64_t from_snapshot_id;  /* the snapshot the work was based on (validation starts after it);
+                                  TARN_NO_SNAPSHOT: none */
+    bool validate_no_new_data; /* serializable: a concurrent data file that may match filter is a
+                                  CONFLICT */
+    tarn_properties summary;   /* extra summary entries */
+    const char *commit_id; /* NULL, or a key kept in the summary as "tarn.commit-id": a snapshot of
+                              the branch that has it already means COMMITTED */
+} commit_request;
+
+typedef struct commit_outcome {
+    tarn_outcome_kind kind;
+    int64_t snapshot_id; /* committed or unknown: the one to look for; nothing to do:
+                            TARN_NO_SNAPSHOT */
+    int32_t attempts;
+    tarn_table_version
+        *version; /* committed: the new version, to be released by the caller; else NULL */
+} commit_outcome;
+
+/* base NULL: loads it. outcome is always filled. Files of the request are never removed here. */
+tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
+                     tarn_table_version *base, const commit_request *request,
+                     commit_outcome *outcome, tarn_error *err) TARN_MUST_USE;
+
+/* Metadata-only commits (schema, properties, refs): make is called with each base until the swap
+ * succeeds. */
+typedef tarn_code (*commit_make_fn)(void *ctx, tarn_arena *arena, const tarn_metadata *base,
+                                    tarn_change_set *out, tarn_error *err);
+tarn_code commit_changes(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
+                         commit_make_fn make, void *ctx, commit_outcome *outcome,
+                         tarn_error *err) TARN_MUST_USE;
+
+#endif

@@ -1,0 +1,56 @@
+/* write/files/data_writer.h - rows become data files: partitioned fan-out of rolling file writers.
+ *
+ * Invariants: 1 a file that is not finished is never in a write result; 2 a finished file is in
+ * exactly one write result or removed by abort; 3 at most `max_open` files are open, the one
+ * written to longest ago is closed first; 4 buffered bytes stay under `memory_bytes` by closing the
+ * largest. */
+#ifndef WRITE_FILES_DATA_WRITER_H
+#define WRITE_FILES_DATA_WRITER_H
+
+#include "iceberg/metadata.h"
+#include "store/store.h"
+#include "table/batch.h"
+#include "table/file_entry.h"
+
+/* Where a new data file goes (Iceberg's LocationProviders): write.data.path or <location>/data,
+ * partition path below, or the hashed layout when write.object-storage.enabled. name is
+ * "00000-0-<operation uuid>-00001.parquet". */
+tarn_code location_data_file(tarn_arena *arena, const tarn_metadata *m, const tarn_spec *spec,
+                             const tarn_value *partition, tarn_str name, tarn_str *out,
+                             tarn_error *err) TARN_MUST_USE;
+/* write.metadata.path or <location>/metadata, and the file. */
+tarn_code location_metadata_file(tarn_arena *arena, const tarn_metadata *m, tarn_str name,
+                                 tarn_str *out, tarn_error *err) TARN_MUST_USE;
+
+typedef struct data_writer_options {
+    const tarn_metadata
+        *metadata;         /* outlives the writer: current schema, properties (write.format.default
+                              parquet|avro, write.target-file-size-bytes 512 MB, write.parquet.*) */
+    const tarn_spec *spec; /* NULL: the default one */
+    int32_t partition_id, task_id; /* parts of file names */
+    const char *operation_id;      /* uuid text; NULL: a fresh one */
+    size_t memory_bytes;           /* 0: 128 MiB */
+    int32_t max_open;              /* 0: LIMIT_OPEN_WRITERS */
+} data_writer_options;
+
+/* What a writer hands to a committer; everything lives in the arena that close was given. */
+typedef struct write_result {
+    tarn_file *files;
+    int32_t n_files;
+    int64_t rows;
+} write_result;
+
+typedef struct data_writer data_writer;
+tarn_code data_writer_new(tarn_env *env, tarn_store *store, const data_writer_options *options,
+                          data_writer **out, tarn_error *err) TARN_MUST_USE;
+/* A batch of the current schema's rows. Required columns are checked (INVALID names the column). */
+tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error *err) TARN_MUST_USE;
+/* Finishes all open files. On failure everything written is removed (best effort). The writer can
+ * go on writing after a successful close (next checkpoint). */
+tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out,
+                            tarn_error *err) TARN_MUST_USE;
+void data_writer_free(data_writer *w); /* removes files that no close handed out; takes NULL */
+/* Removes the files of a result that was definitely not committed; failures are logged. */
+void write_result_remove(tarn_store *store, const write_result *result);
+
+#endif
