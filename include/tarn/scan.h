@@ -1,0 +1,54 @@
+/* tarn/scan.h - reading rows of a table, or of one of its metadata tables. */
+#ifndef TARN_SCAN_H
+#define TARN_SCAN_H
+
+#include <tarn/table.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tarn_scan_options {
+    uint32_t struct_size;
+    const char *metadata_table; /* "snapshots", "files"...; NULL: the rows. @borrow */
+    const char *columns;        /* comma separated, dotted for nested ones; NULL: all. @borrow */
+    const char *where;          /* filter text (docs/cli.md, "Filters"); NULL: all rows. @borrow */
+    int64_t limit;              /* -1: all */
+    int64_t snapshot_id;        /* -1: not by id */
+    int64_t as_of_ms;           /* state of main at this time; -1: not by time */
+    const char *ref;            /* branch or tag; NULL: main. At most one of the three. @borrow */
+    int64_t batch_rows;         /* 0: 16384 */
+    bool case_insensitive;
+    bool no_prune; /* read everything and only filter rows: for comparing */
+} tarn_scan_options;
+
+#define TARN_SCAN_OPTIONS_INIT                                                                     \
+    { sizeof(tarn_scan_options), NULL, NULL, NULL, -1, -1, -1, NULL, 0, false, false }
+
+typedef struct tarn_scan_stats {
+    uint32_t struct_size;
+    int64_t manifests, manifests_skipped;
+    int64_t files, files_skipped;
+    int64_t row_groups, row_groups_skipped, pages_skipped;
+    int64_t rows_read, rows_matched, bytes_read;
+} tarn_scan_stats;
+
+#define TARN_SCAN_STATS_INIT                                                                       \
+    { sizeof(tarn_scan_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Rows of the version that the handle shows, as an Arrow stream. The stream keeps what it needs:
+ * the table handle may be freed before it. A failure in get_next is an errno value with
+ * get_last_error's text; memory is bounded whatever the table's size. stats (may be NULL) is filled
+ * as the stream goes and must outlive it. INVALID: unknown column, bad filter; NOT_FOUND: no such
+ * snapshot or ref. spec: "Scan Planning". @since 0.1 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_table_scan(tarn_table *table,                /* @borrow */
+                const tarn_scan_options *options, /* @borrow, may be NULL */
+                struct ArrowArrayStream *out,     /* @give: its release */
+                tarn_scan_stats *stats,           /* @keep, may be NULL */
+                tarn_error *err /* @borrow, may be NULL */);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

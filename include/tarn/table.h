@@ -1,0 +1,92 @@
+/* tarn/table.h - one table: what it is now, and changes of everything but rows.
+ *
+ * A table handle shows one version until tarn_table_refresh; one thread at a time. All changes are
+ * commits: compare-and-swap with retries as commit.retry.* say. When a call fails with anything but
+ * COMMIT_UNKNOWN the table is as it was. */
+#ifndef TARN_TABLE_H
+#define TARN_TABLE_H
+
+#include <tarn/catalog.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tarn_table tarn_table;
+
+/* What became of a commit; always filled. */
+typedef enum tarn_commit_state {
+    TARN_COMMIT_NONE = 0,
+    TARN_COMMIT_DONE = 1,
+    TARN_COMMIT_MAYBE = 2
+} tarn_commit_state;
+
+typedef struct tarn_outcome {
+    uint32_t struct_size;
+    tarn_commit_state state;
+    int64_t snapshot_id; /* -1: the commit made no snapshot */
+    int32_t attempts;
+    int64_t rows; /* added, or deleted by a delete */
+    int64_t rows_rewritten;
+    int32_t files_added;
+    int32_t files_removed;
+} tarn_outcome;
+
+#define TARN_OUTCOME_INIT                                                                          \
+    { sizeof(tarn_outcome), TARN_COMMIT_NONE, -1, 0, 0, 0, 0, 0 }
+
+/* Loads by name in the catalog. NOT_FOUND. Cost: two requests. @since 0.1 */
+TARN_API TARN_MUST_USE tarn_code tarn_table_load(tarn_catalog_handle *catalog, /* @keep */
+                                                 const char *name,             /* @borrow */
+                                                 tarn_table **out, /* @give: tarn_table_free */
+                                                 tarn_error *err /* @borrow, may be NULL */);
+/* Opens a table folder or metadata file (path or file: URI) read-only, without a catalog. options:
+ * moved_from, moved_to. @since 0.1 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_table_open_path(tarn_env *env,                       /* @keep */
+                     const char *path,                    /* @borrow */
+                     const tarn_catalog_options *options, /* @borrow, may be NULL */
+                     tarn_table **out,                    /* @give: tarn_table_free */
+                     tarn_error *err /* @borrow, may be NULL */);
+TARN_API void tarn_table_free(tarn_table *table /* @take, may be NULL */);
+TARN_API TARN_MUST_USE tarn_code
+tarn_table_refresh(tarn_table *table, /* @borrow */ tarn_error *err /* @borrow, may be NULL */);
+
+/* The table metadata document (spec, "Table Metadata Fields") with one more member
+ * "metadata-location". */
+TARN_API TARN_MUST_USE tarn_code
+tarn_table_metadata_json(tarn_table *table, /* @borrow */
+                         char **json_out,   /* @give: tarn_text_free */
+                         tarn_error *err /* @borrow, may be NULL */);
+/* The current schema as Arrow. */
+TARN_API TARN_MUST_USE tarn_code
+tarn_table_schema_arrow(tarn_table *table,       /* @borrow */
+                        struct ArrowSchema *out, /* @give: its release */
+                        tarn_error *err /* @borrow, may be NULL */);
+
+/* Edits of schema, partitioning, order and properties, applied together as one commit. edits_json
+ * is an array of objects with "op" and, by op: add-column {path, type, doc, required}; drop-column
+ * {path}; rename-column {path, name}; update-type {path, type}; make-optional {path}; update-doc
+ * {path, doc}; move-first {path}; move-before, move-after {path, other}; set-identifiers {columns:
+ * [..]}; add-partition-field {transform, name?}; drop-partition-field {name};
+ * rename-partition-field {name, to}; set-partition-by {text}; set-sort-order {text}; set-properties
+ * {properties: {..}}; remove-properties {keys: [..]}; upgrade-format-version {version};
+ *   set-location {location}; set-ref {name, type: branch|tag, snapshot-id, max-ref-age-ms?, ...};
+ * remove-ref {name}; rollback {snapshot-id}. INVALID names the op, column and reason. @since 0.1 */
+TARN_API TARN_MUST_USE tarn_code tarn_table_alter(tarn_table *table,      /* @borrow */
+                                                  const char *edits_json, /* @borrow */
+                                                  tarn_outcome *outcome,  /* @borrow */
+                                                  tarn_error *err /* @borrow, may be NULL */);
+
+/* Removes the rows for which the filter is true: whole files by metadata, others by rewriting them
+ * (copy-on-write), in one commit. branch NULL: main. @since 0.1 */
+TARN_API TARN_MUST_USE tarn_code tarn_table_delete(tarn_table *table,     /* @borrow */
+                                                   const char *where,     /* @borrow */
+                                                   const char *branch,    /* @borrow, may be NULL */
+                                                   tarn_outcome *outcome, /* @borrow */
+                                                   tarn_error *err /* @borrow, may be NULL */);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
