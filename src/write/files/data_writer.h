@@ -12,16 +12,6 @@
 #include "table/batch.h"
 #include "table/file_entry.h"
 
-/* Where a new data file goes (Iceberg's LocationProviders): write.data.path or <location>/data,
- * partition path below, or the hashed layout when write.object-storage.enabled. name is
- * "00000-0-<operation uuid>-00001.parquet". */
-tarn_code location_data_file(tarn_arena *arena, const tarn_metadata *m, const tarn_spec *spec,
-                             const tarn_value *partition, tarn_str name, tarn_str *out,
-                             tarn_error *err) TARN_MUST_USE;
-/* write.metadata.path or <location>/metadata, and the file. */
-tarn_code location_metadata_file(tarn_arena *arena, const tarn_metadata *m, tarn_str name,
-                                 tarn_str *out, tarn_error *err) TARN_MUST_USE;
-
 typedef struct data_writer_options {
     const tarn_metadata
         *metadata;         /* outlives the writer: current schema, properties (write.format.default
