@@ -10,9 +10,12 @@
 #define LIMIT_DECODE_BLOCK_BYTES  (1024ull << 20) /* one unpacked page or block */
 #define LIMIT_BATCH_BYTES         (1024ull << 20) /* string bytes of one column of one batch */
 #define LIMIT_NAME_BYTES          4096            /* a table, namespace or column name */
+#define LIMIT_PATH_BYTES          16384           /* a path or URI of an object */
+#define LIMIT_FOLDER_DEPTH        256             /* folders in folders when listing */
 #define LIMIT_TEXT_LINE_BYTES     (64u << 20)     /* one NDJSON or CSV record */
 #define LIMIT_EXPR_DEPTH          200             /* nesting of a filter */
 #define LIMIT_EXPR_LITERALS       100000          /* literals of one filter */
+#define LIMIT_THREADS             1024            /* worker threads of one env */
 #define LIMIT_OPEN_WRITERS        1000 /* partitions written at once; the coldest is closed beyond */
 
 #endif

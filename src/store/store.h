@@ -33,13 +33,19 @@ typedef struct store_vtable {
     unsigned (*traits)(tarn_store *store);
     tarn_code (*open)(tarn_store *store, tarn_str path, int64_t size_hint, io_source **out,
                       tarn_error *err); /* size_hint -1: not known */
+    /* An object that is there (STORE_CREATE) is told by CONFLICT at finish, not here. A failed
+     * finish other than by CONFLICT may have taken effect (a lost answer): callers to whom it
+     * matters look.
+     */
     tarn_code (*create)(tarn_store *store, tarn_str path, store_mode mode, io_sink **out,
                         tarn_error *err);
     tarn_code (*stat)(tarn_store *store, tarn_str path, store_stat_info *out, tarn_error *err);
     tarn_code (*remove)(tarn_store *store, tarn_str path,
                         tarn_error *err); /* NOT_FOUND if absent */
     tarn_code (*list)(tarn_store *store, tarn_str prefix, store_list_fn fn, void *ctx,
-                      tarn_error *err); /* all objects below, any depth, full paths */
+                      tarn_error *err); /* all objects below the folder prefix, any depth, sorted
+                                         * within a folder; paths begin with prefix as spelled. An
+                                         * absent folder has none. fn may call the store */
     void (*close)(tarn_store *store);
 } store_vtable;
 
@@ -102,6 +108,15 @@ typedef struct store_trace {
 } store_trace;
 tarn_code store_trace_new(tarn_store *inner, store_trace *trace, tarn_store **out,
                           tarn_error *err) TARN_MUST_USE; /* kept; atomics inside */
+
+/* "s3" of "s3://b/k", "file" of "file:/x"; empty for a plain path (also for "a:b"). */
+tarn_str store_scheme(tarn_str location);
+/* The plain path of a local location; false for another scheme or another host. Nothing is decoded.
+ */
+bool store_local_path(tarn_str location, tarn_str *path);
+/* Whether path is base or lies below it, whatever the spelling of a local (file:/x, /x) or S3
+ * (s3, s3a, s3n) scheme; *rest (may be NULL) is what follows base: empty or "/...". */
+bool store_path_below(tarn_str base, tarn_str path, tarn_str *rest);
 
 /* The store for a location by its scheme: none and file: are local; others are UNSUPPORTED naming
  * the scheme. */
