@@ -155,7 +155,7 @@ static tarn_code read_escape(json_parser *q, char **p, char **to) {
         plain = '\t';
         break;
     case 'u': {
-        uint32_t code_point;
+        uint32_t code_point = 0;
         char bytes[4];
         tarn_code code = read_code_point(q, p, &code_point);
         if (code != TARN_OK) {
