@@ -36,7 +36,9 @@ typedef struct parquet_leaf {
     int32_t type_length; /* fixed-length byte arrays */
     uint8_t max_def;
     uint8_t max_rep;
-    tarn_str path; /* dotted, for errors and for pruning */
+    tarn_str path;         /* dotted, for errors */
+    const tarn_str *parts; /* the path as the names of its elements, root left out */
+    int32_t n_parts;
 } parquet_leaf;
 
 typedef struct parquet_schema {
@@ -49,13 +51,15 @@ typedef struct parquet_schema {
     int32_t n_leaves;
 } parquet_schema;
 
-/* A file's schema. what names the file in errors. All in arena; elements are kept. */
+/* A file's schema. INT96 becomes timestamp, or timestamptz where int96_zoned. All in arena;
+ * elements are kept. */
 tarn_code parquet_schema_from_elements(tarn_arena *arena, const parquet_element *elements,
-                                       int32_t n_elements, const char *what,
+                                       int32_t n_elements, bool int96_zoned,
                                        const parquet_schema **out, tarn_error *err) TARN_MUST_USE;
-/* The schema that tarn writes for a type: root name `name`, field ids where there are some, logical
- * and converted types; decimals by precision INT32 (to 9), INT64 (to 18), else FIXED; uuid
- * FIXED(16); unknown and empty structs are INVALID to write. All in arena; root is kept. */
+/* The schema that tarn writes for a type: root called `name`, field ids where there are some,
+ * logical and converted types; decimals by precision INT32 (to 9), INT64 (to 18), else FIXED; uuid
+ * as FIXED(16). Fields of unknown type are left out (leaf is -1), as Iceberg asks; a struct without
+ * any column is INVALID. All in arena; root is kept. */
 tarn_code parquet_schema_from_type(tarn_arena *arena, const tarn_type *root, const char *name,
                                    const parquet_schema **out, tarn_error *err) TARN_MUST_USE;
 
