@@ -41,7 +41,7 @@ static fault next_fault(fault_store *self, const char *call) {
     store_fault_plan *plan = self->plan;
     plan->calls++;
     plan->last_call = call;
-    bool hit = plan->fail_at > 0 && (plan->fail_at == 1 || plan->fail_forever);
+    bool hit = plan->fail_at == 1; /* stays 1 when later calls shall fail too */
     if (plan->fail_at > 1) {
         plan->fail_at--;
     } else if (hit && !plan->fail_forever) {
