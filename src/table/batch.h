@@ -48,11 +48,12 @@ typedef struct tarn_view {
 } tarn_view;
 
 void view_column(const tarn_batch *batch, int32_t column, tarn_view *out);
-/* Struct: field i with the same rows. List and map: i = 0, the child array whole (list element;
- * map: key i=0, value i=1); use offsets to index it. */
+/* Struct: field i with the same rows. Variant: metadata i=0, value i=1. List and map: i = 0, the
+ * child array whole (list element; map: key i=0, value i=1); use offsets to index it. */
 void view_child(const tarn_view *view, int32_t i, tarn_view *out);
 static inline bool view_is_null(const tarn_view *v, int64_t i) {
-    return v->validity != NULL && !bit_get(v->validity, v->start + i);
+    return v->validity != NULL ? !bit_get(v->validity, v->start + i)
+                               : v->type->kind == TARN_UNKNOWN;
 }
 static inline bool view_bool(const tarn_view *v, int64_t i) {
     return bit_get((const uint8_t *)v->values, v->start + i);
@@ -64,11 +65,24 @@ static inline tarn_str view_bytes(const tarn_view *v, int64_t i) {
 int64_t view_null_count(const tarn_view *v);
 void view_value(const tarn_view *v, int64_t i,
                 tarn_value *out); /* primitive kinds; bytes borrowed */
-/* The column at the end of a path of field ids from the root; false if absent. nulls of parents are
- * not folded in: see view_path. */
 /* One value as single-value JSON, nested kinds too: structs as objects by NAME, lists, maps
  * {"keys":[],"values":[]}. */
 void view_put_json(const tarn_view *v, int64_t i, json_writer *w);
+
+/* Any canonical array of a type, alone. */
+void view_array(const struct ArrowArray *array, const tarn_type *type, tarn_view *out);
+
+/* The column of a field id at any depth below structs (not inside lists or maps), where nulls of
+ * parent structs count as its own. Hold it as long as the view is used. */
+typedef struct tarn_path_view {
+    tarn_env *env;
+    tarn_view view;
+    uint8_t *validity; /* own memory where parents' nulls were folded in, else NULL */
+} tarn_path_view;
+/* INTERNAL when the batch has no such column. */
+tarn_code path_view_init(tarn_path_view *out, tarn_env *env, const tarn_batch *batch,
+                         int32_t field_id, tarn_error *err) TARN_MUST_USE;
+void path_view_release(tarn_path_view *path); /* also of a zeroed one */
 
 /* ---- making ---- */
 typedef struct tarn_builder tarn_builder;
