@@ -1,101 +1,82 @@
-/* table/path_view.c - a nested column as if it stood at the top: parents' nulls folded into its
- * own. */
+/* table/path_view.c - a column below structs as if it stood at the top: parents' nulls count as its
+ * own. Bitmaps are made only where a parent has nulls. */
 #include "table/batch.h"
 
-void view_array(const struct ArrowArray *array, const tarn_type *type, tarn_view *out) {
-    struct ArrowArray parent;
-    struct ArrowArray *child = (struct ArrowArray *)(uintptr_t)array;
-    tarn_field field;
-    tarn_type holder;
-    tarn_batch batch;
-    memset(&parent, 0, sizeof parent);
-    memset(&field, 0, sizeof field);
-    memset(&holder, 0, sizeof holder);
-    field.type = type;
-    holder.kind = TARN_STRUCT;
-    holder.n_fields = 1;
-    holder.fields = &field;
-    parent.length = array->length;
-    parent.n_children = 1;
-    parent.children = &child;
-    batch.array = parent;
-    batch.type = &holder;
-    view_column(&batch, 0, out);
-}
+#include "base/limits.h"
 
-static bool holds_id(const tarn_type *type, int32_t id) {
-    return type->kind == TARN_STRUCT && type_find_id(type, id) != NULL;
-}
-
-/* Clears in bits (bit start + i for row i) what is null in parent. */
-static void fold_nulls(const tarn_view *parent, uint8_t *bits, int64_t start) {
-    for (int64_t i = 0; i < parent->length; i++) {
-        if (view_is_null(parent, i)) {
-            bit_clear(bits, start + i);
+/* Fields from below the root to the one with the id, through structs; 0: none. */
+static int32_t find_path(const tarn_type *type, int32_t id, int32_t *path, int32_t depth) {
+    if (depth >= LIMIT_NESTING) {
+        return 0;
+    }
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        path[depth] = i;
+        if (type->fields[i].id == id) {
+            return depth + 1;
+        }
+        int32_t len = type->fields[i].type->kind == TARN_STRUCT
+                          ? find_path(type->fields[i].type, id, path, depth + 1)
+                          : 0;
+        if (len > 0) {
+            return len;
         }
     }
+    return 0;
 }
 
-static tarn_code fold_parent(tarn_path_view *out, const tarn_view *parent, const tarn_view *child,
-                             tarn_error *err) {
-    size_t bytes = bit_bytes(child->start + child->length) + 8;
-    uint8_t *bits = env_calloc(out->env, 1, bytes);
-    if (bits == NULL) {
-        return err_nomem(err);
+/* Clears the leaf's rows where the parent is null. */
+static tarn_code fold_nulls(tarn_path_view *path, const tarn_view *parent, tarn_error *err) {
+    tarn_view *leaf = &path->view;
+    if (parent->validity == NULL) {
+        return TARN_OK;
     }
-    bit_fill(bits, child->start, child->length, true);
-    if (child->validity != NULL) {
-        bit_copy(bits, child->start, child->validity, child->start, child->length);
+    if (path->validity == NULL) {
+        path->validity = env_alloc(path->env, bit_bytes(leaf->start + leaf->length) + 1);
+        if (path->validity == NULL) {
+            return err_nomem(err);
+        }
+        if (leaf->validity != NULL) {
+            bit_copy(path->validity, leaf->start, leaf->validity, leaf->start, leaf->length);
+        } else {
+            bit_fill(path->validity, leaf->start, leaf->length, leaf->type->kind != TARN_UNKNOWN);
+        }
+        leaf->validity = path->validity;
     }
-    fold_nulls(parent, bits, child->start);
-    env_free(out->env, out->validity);
-    out->validity = bits;
+    for (int64_t i = 0; i < leaf->length; i++) {
+        if (!bit_get(parent->validity, parent->start + i)) {
+            bit_clear(path->validity, leaf->start + i);
+        }
+    }
     return TARN_OK;
 }
 
 tarn_code path_view_init(tarn_path_view *out, tarn_env *env, const tarn_batch *batch,
                          int32_t field_id, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    const tarn_type *type = batch->type;
-    bool at_top = true;
-    memset(out, 0, sizeof *out);
-    out->env = env;
-    for (;;) {
-        int32_t i = 0;
-        while (i < type->n_fields && type->fields[i].id != field_id &&
-               !holds_id(type->fields[i].type, field_id)) {
-            i++;
-        }
-        if (i == type->n_fields) {
-            code = err_set(err, TARN_INTERNAL, "column id %d was not in the batch", field_id);
-            goto done;
-        }
-        tarn_view parent = out->view;
-        tarn_view child;
-        if (at_top) {
-            view_column(batch, i, &child);
-        } else {
-            view_child(&parent, i, &child);
-            if (parent.validity != NULL) {
-                TRY(fold_parent(out, &parent, &child, err));
-                child.validity = out->validity;
-            }
-        }
-        out->view = child;
-        at_top = false;
-        if (type->fields[i].id == field_id) {
-            return TARN_OK;
-        }
-        type = type->fields[i].type;
+    tarn_view above[LIMIT_NESTING];
+    int32_t steps[LIMIT_NESTING];
+    tarn_path_view path = {.env = env};
+    int32_t len = find_path(batch->type, field_id, steps, 0);
+    if (len == 0) {
+        return err_set(err, TARN_INTERNAL, "the batch had no column with field id %d",
+                       (int)field_id);
     }
-done:
-    path_view_release(out);
-    return code;
+    view_column(batch, steps[0], &path.view);
+    for (int32_t i = 1; i < len; i++) {
+        above[i - 1] = path.view;
+        view_child(&above[i - 1], steps[i], &path.view);
+    }
+    for (int32_t i = 0; i + 1 < len; i++) {
+        tarn_code code = fold_nulls(&path, &above[i], err);
+        if (code != TARN_OK) {
+            path_view_release(&path);
+            return code;
+        }
+    }
+    *out = path;
+    return TARN_OK;
 }
 
 void path_view_release(tarn_path_view *path) {
-    if (path->env != NULL) {
-        env_free(path->env, path->validity);
-    }
+    env_free(path->env, path->validity);
     memset(path, 0, sizeof *path);
 }
