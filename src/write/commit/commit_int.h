@@ -1,0 +1,82 @@
+/* write/commit/commit_int.h - what the files of this room share: one commit in the making. */
+#ifndef WRITE_COMMIT_COMMIT_INT_H
+#define WRITE_COMMIT_COMMIT_INT_H
+
+#include "base/map.h"
+#include "iceberg/evaluate.h"
+#include "iceberg/location.h"
+#include "iceberg/summary.h"
+#include "write/commit/commit.h"
+
+typedef struct path_list { /* paths in an arena */
+    tarn_str *items;
+    size_t count, cap;
+} path_list;
+
+/* Lives from the first attempt to the last. */
+typedef struct commit_work {
+    tarn_env *env;
+    tarn_catalog *catalog;
+    tarn_store *store;
+    const tarn_ident *table;
+    const commit_request *request;
+    tarn_arena arena;
+    int64_t snapshot_id; /* chosen once (invariant 4) */
+    char uuid[37];       /* part of the names of what we write */
+    int32_t n_names;     /* manifests named so far */
+    int32_t attempt;     /* from 1 */
+    path_list written;   /* every metadata file that any attempt wrote */
+    tarn_manifest
+        *added; /* manifests of the request's files: written once, used by every attempt */
+    int32_t n_added;
+    int32_t added_format; /* the format version they were written for */
+} commit_work;
+
+/* One attempt's view of the table and what it makes of it. */
+typedef struct commit_attempt {
+    commit_work *work;
+    tarn_arena arena;
+    tarn_table_version *base;
+    const tarn_metadata *metadata;
+    const tarn_snapshot *parent; /* NULL: first snapshot of the branch */
+    tarn_str branch;
+    const tarn_manifest *manifests; /* of the parent */
+    int32_t n_manifests;
+    tarn_manifest *list; /* of the new snapshot */
+    int32_t n_list, list_cap;
+    summary_builder summary;
+    tarn_map partitions; /* changed ones, for the count */
+    int32_t n_removed;   /* files that this snapshot removes */
+    const tarn_snapshot *snapshot;
+} commit_attempt;
+
+tarn_code path_list_add(tarn_arena *arena, path_list *list, tarn_str path,
+                        tarn_error *err) TARN_MUST_USE;
+
+/* commit_produce.c: the attempt's new snapshot, or NULL when there is nothing to do. */
+tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
+tarn_code produce_add_manifest(commit_attempt *a, const tarn_manifest *manifest,
+                               tarn_error *err) TARN_MUST_USE;
+/* A file's spec and partition tuple as bytes: equal tuples, and only they, have equal keys. */
+tarn_code produce_tuple_key(tarn_arena *arena, const tarn_file *file, tarn_buf *key,
+                            tarn_error *err) TARN_MUST_USE;
+tarn_code produce_count_partition(commit_attempt *a, const tarn_file *file,
+                                  tarn_error *err) TARN_MUST_USE;
+/* A writer for a new manifest of this commit; its path is noted in work->written first. */
+tarn_code produce_manifest_writer(commit_attempt *a, const tarn_spec *spec, bool is_deletes,
+                                  tarn_str *path, manifest_writer **out,
+                                  tarn_error *err) TARN_MUST_USE;
+tarn_code produce_read_manifest(commit_attempt *a, tarn_arena *arena, const tarn_manifest *manifest,
+                                unsigned want, manifest_entries *out,
+                                tarn_error *err) TARN_MUST_USE;
+
+/* commit_filter.c: the parent's manifests without what the request removes; rewritten where they
+ * held some of it. */
+tarn_code filter_manifests(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
+/* commit_merge.c: small manifests of a->list joined (merge append). */
+tarn_code merge_manifests(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
+/* commit_validate.c: CONFLICT when what happened since request->from_snapshot_id stands against the
+ * request. */
+tarn_code validate_history(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
+
+#endif

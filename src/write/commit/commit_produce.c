@@ -1,0 +1,345 @@
+/* write/commit/commit_produce.c - one attempt's snapshot: manifests, manifest list, summary.
+ * New files go to manifests that are written once and used again by later attempts, since an added
+ * entry inherits its sequence number (spec, "Sequence Number Inheritance"). */
+#include "write/commit/commit_int.h"
+
+#define MANIFEST_TARGET_BYTES (8 << 20)
+
+tarn_code path_list_add(tarn_arena *arena, path_list *list, tarn_str path, tarn_error *err) {
+    if (list->count == list->cap) {
+        size_t cap = list->cap == 0 ? 16 : list->cap * 2;
+        tarn_str *items =
+            arena_grow(arena, list->items, list->cap * sizeof *items, cap * sizeof *items);
+        if (items == NULL) {
+            return err_nomem(err);
+        }
+        list->items = items;
+        list->cap = cap;
+    }
+    list->items[list->count++] = path;
+    return TARN_OK;
+}
+
+tarn_code produce_add_manifest(commit_attempt *a, const tarn_manifest *manifest, tarn_error *err) {
+    if (a->n_list == a->list_cap) {
+        int32_t cap = a->list_cap == 0 ? 64 : a->list_cap * 2;
+        tarn_manifest *list = arena_grow(&a->arena, a->list, (size_t)a->list_cap * sizeof *list,
+                                         (size_t)cap * sizeof *list);
+        if (list == NULL) {
+            return err_nomem(err);
+        }
+        a->list = list;
+        a->list_cap = cap;
+    }
+    a->list[a->n_list++] = *manifest;
+    return TARN_OK;
+}
+
+tarn_code produce_tuple_key(tarn_arena *arena, const tarn_file *file, tarn_buf *key,
+                            tarn_error *err) {
+    tarn_code code = TARN_OK;
+    buf_reset(key);
+    TRY(buf_printf(key, err, "%d|", file->spec_id));
+    for (int32_t i = 0; i < file->n_partition; i++) {
+        tarn_str bytes = STR_NULL;
+        if (!file->partition[i].is_null) {
+            TRY(value_to_binary(arena, &file->partition[i], &bytes, err));
+        }
+        TRY(buf_printf(key, err, "%c%zu:", file->partition[i].is_null ? 'n' : 'v', bytes.len));
+        TRY(buf_append_str(key, bytes, err));
+    }
+done:
+    return code;
+}
+
+tarn_code produce_count_partition(commit_attempt *a, const tarn_file *file, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_buf key;
+    buf_init(&key, a->work->env, 0);
+    TRY(produce_tuple_key(&a->arena, file, &key, err));
+    if (map_find(&a->partitions, buf_str(&key)) == NULL) {
+        tarn_str kept = arena_str(&a->arena, buf_str(&key));
+        if (kept.data == NULL || map_put(&a->partitions, kept, NULL) == NULL) {
+            code = err_nomem(err);
+        }
+    }
+done:
+    buf_release(&key);
+    return code;
+}
+
+tarn_code produce_manifest_writer(commit_attempt *a, const tarn_spec *spec, bool is_deletes,
+                                  tarn_str *path, manifest_writer **out, tarn_error *err) {
+    commit_work *work = a->work;
+    tarn_code code = TARN_OK;
+    io_sink *sink = NULL;
+    manifest_writer_options options;
+    memset(&options, 0, sizeof options);
+    char *name = arena_printf(&work->arena, "%s-m%d.avro", work->uuid, work->n_names++);
+    if (name == NULL) {
+        return err_nomem(err);
+    }
+    TRY(location_metadata_file(&work->arena, a->metadata, str_of(name), path, err));
+    TRY(path_list_add(&work->arena, &work->written, *path, err));
+    TRY(store_create(work->store, *path, STORE_CREATE, &sink, err));
+    options.format_version = a->metadata->format_version;
+    options.metadata = a->metadata;
+    options.schema = metadata_schema(a->metadata);
+    options.spec = spec;
+    options.is_deletes = is_deletes;
+    options.snapshot_id = work->snapshot_id;
+    options.codec =
+        properties_str(&a->metadata->properties, "write.avro.compression-codec", "gzip");
+    TRY(manifest_writer_new(work->env, &options, sink, *path, out, err));
+    sink = NULL;
+done:
+    if (sink != NULL) {
+        sink->abort(sink);
+    }
+    return code;
+}
+
+tarn_code produce_read_manifest(commit_attempt *a, tarn_arena *arena, const tarn_manifest *manifest,
+                                unsigned want, manifest_entries *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    io_source *source = NULL;
+    manifest_read_options options;
+    memset(&options, 0, sizeof options);
+    options.want = want;
+    options.live_only = true;
+    TRY(store_open(a->work->store, manifest->path, manifest->length, &source, err));
+    TRY(manifest_read(arena, source, a->metadata, manifest, &options, out, err));
+done:
+    if (source != NULL) {
+        source->close(source);
+    }
+    return code;
+}
+
+/* Manifests of the request's added files of one spec, rolled by size. */
+static tarn_code write_added(commit_attempt *a, const tarn_spec *spec, int64_t target_bytes,
+                             tarn_error *err) {
+    commit_work *work = a->work;
+    const commit_request *request = work->request;
+    tarn_code code = TARN_OK;
+    manifest_writer *writer = NULL;
+    tarn_str path;
+    for (int32_t i = 0; i < request->n_added; i++) {
+        if (request->added[i].spec_id != spec->spec_id) {
+            continue;
+        }
+        if (writer == NULL) {
+            TRY(produce_manifest_writer(a, spec, false, &path, &writer, err));
+        }
+        tarn_entry entry;
+        memset(&entry, 0, sizeof entry);
+        entry.status = TARN_ENTRY_ADDED;
+        entry.snapshot_id = work->snapshot_id;
+        entry.sequence_number = -1;
+        entry.file_sequence_number = -1;
+        entry.file = request->added[i];
+        TRY(manifest_writer_add(writer, &entry, err));
+        bool last = i + 1 == request->n_added;
+        if (last || manifest_writer_bytes(writer) >= target_bytes) {
+            manifest_writer *closing = writer;
+            writer = NULL;
+            TRY(manifest_writer_close(closing, &work->arena, &work->added[work->n_added], err));
+            work->n_added++;
+        }
+    }
+    if (writer != NULL) {
+        manifest_writer *closing = writer;
+        writer = NULL;
+        TRY(manifest_writer_close(closing, &work->arena, &work->added[work->n_added], err));
+        work->n_added++;
+    }
+done:
+    manifest_writer_abort(writer);
+    return code;
+}
+
+/* The manifests of added files: once per commit, again only if the base's format version changed
+ * meanwhile. */
+static tarn_code ensure_added(commit_attempt *a, tarn_error *err) {
+    commit_work *work = a->work;
+    const commit_request *request = work->request;
+    tarn_code code = TARN_OK;
+    int64_t target;
+    if (work->added != NULL && work->added_format == a->metadata->format_version) {
+        return TARN_OK;
+    }
+    TRY(properties_i64(&a->metadata->properties, "commit.manifest.target-size-bytes",
+                       MANIFEST_TARGET_BYTES, &target, err));
+    work->added = ARENA_ARRAY(&work->arena, tarn_manifest, (size_t)request->n_added + 1);
+    if (work->added == NULL) {
+        return err_nomem(err);
+    }
+    work->n_added = 0;
+    work->added_format = a->metadata->format_version;
+    for (int32_t i = 0; i < request->n_added; i++) {
+        if (metadata_spec_by_id(a->metadata, request->added[i].spec_id) == NULL) {
+            return err_set(err, TARN_INVALID,
+                           "file %.*s was written for partition spec %d, which the table lacks",
+                           STR_ARG(request->added[i].path), request->added[i].spec_id);
+        }
+    }
+    for (int32_t i = 0; i < a->metadata->n_specs; i++) {
+        TRY(write_added(a, a->metadata->specs[i], target, err));
+    }
+done:
+    return code;
+}
+
+static tarn_code read_parent_list(commit_attempt *a, tarn_error *err) {
+    io_source *source = NULL;
+    tarn_code code = TARN_OK;
+    if (a->parent == NULL) {
+        return TARN_OK;
+    }
+    if (a->parent->manifest_list.len == 0) {
+        return err_set(err, TARN_UNSUPPORTED,
+                       "snapshot %lld lists its manifests inline (format version 1); such a table "
+                       "is only read",
+                       (long long)a->parent->snapshot_id);
+    }
+    TRY(store_open(a->work->store, a->parent->manifest_list, -1, &source, err));
+    TRY(manifest_list_read(&a->arena, source, &a->manifests, &a->n_manifests, err));
+done:
+    if (source != NULL) {
+        source->close(source);
+    }
+    return code;
+}
+
+static const char *operation_name(const commit_attempt *a) {
+    const commit_request *request = a->work->request;
+    if (request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND) {
+        return "append";
+    }
+    if (request->n_added == 0 && a->n_removed > 0) {
+        return "delete";
+    }
+    return a->n_removed > 0 || request->kind == COMMIT_REPLACE_PARTITIONS ? "overwrite" : "append";
+}
+
+static tarn_code make_summary(commit_attempt *a, tarn_properties *out, tarn_error *err) {
+    const commit_request *request = a->work->request;
+    tarn_properties extra = request->summary;
+    size_t cap = (size_t)request->summary.count + 2;
+    tarn_property *items = ARENA_ARRAY(&a->arena, tarn_property, cap);
+    if (items == NULL) {
+        return err_nomem(err);
+    }
+    if (request->summary.count > 0) {
+        memcpy(items, request->summary.items, (size_t)request->summary.count * sizeof *items);
+    }
+    int32_t n = request->summary.count;
+    if (request->commit_id != NULL) {
+        items[n++] = (tarn_property){STR("tarn.commit-id"), str_of(request->commit_id)};
+    }
+    if (request->kind == COMMIT_REPLACE_PARTITIONS) {
+        items[n++] = (tarn_property){STR("replace-partitions"), STR("true")};
+    }
+    extra.items = items;
+    extra.count = n;
+    a->summary.changed_partitions = (int64_t)a->partitions.count;
+    return summary_make(&a->arena, operation_name(a), &a->summary, &extra, a->parent, out, err);
+}
+
+static tarn_code write_list(commit_attempt *a, int64_t sequence_number, tarn_str *path,
+                            tarn_error *err) {
+    commit_work *work = a->work;
+    tarn_code code = TARN_OK;
+    io_sink *sink = NULL;
+    manifest_list_options options;
+    memset(&options, 0, sizeof options);
+    char *name = arena_printf(&work->arena, "snap-%lld-%d-%s.avro", (long long)work->snapshot_id,
+                              work->attempt, work->uuid);
+    if (name == NULL) {
+        return err_nomem(err);
+    }
+    TRY(location_metadata_file(&work->arena, a->metadata, str_of(name), path, err));
+    TRY(path_list_add(&work->arena, &work->written, *path, err));
+    TRY(store_create(work->store, *path, STORE_CREATE, &sink, err));
+    options.format_version = a->metadata->format_version;
+    options.snapshot_id = work->snapshot_id;
+    options.parent_id = a->parent != NULL ? a->parent->snapshot_id : TARN_NO_SNAPSHOT;
+    options.sequence_number = sequence_number;
+    options.first_row_id = -1;
+    options.codec =
+        properties_str(&a->metadata->properties, "write.avro.compression-codec", "gzip");
+    code = manifest_list_write(work->env, &options, a->list, a->n_list, sink, err);
+    if (code != TARN_OK) {
+        sink->abort(sink);
+        goto done;
+    }
+    TRY(sink->finish(sink, err));
+done:
+    return code;
+}
+
+static tarn_code collect_manifests(commit_attempt *a, tarn_error *err) {
+    commit_work *work = a->work;
+    const commit_request *request = work->request;
+    tarn_code code = TARN_OK;
+    TRY(ensure_added(a, err));
+    for (int32_t i = 0; i < work->n_added; i++) {
+        TRY(produce_add_manifest(a, &work->added[i], err));
+    }
+    for (int32_t i = 0; i < request->n_added; i++) {
+        summary_add(&a->summary.added, &request->added[i]);
+        TRY(produce_count_partition(a, &request->added[i], err));
+    }
+    if (request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND) {
+        for (int32_t i = 0; i < a->n_manifests; i++) {
+            TRY(produce_add_manifest(a, &a->manifests[i], err));
+        }
+    } else {
+        TRY(filter_manifests(a, err));
+    }
+    if (request->kind == COMMIT_MERGE_APPEND) {
+        TRY(merge_manifests(a, err));
+    }
+done:
+    return code;
+}
+
+tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) {
+    commit_work *work = a->work;
+    tarn_code code = TARN_OK;
+    const tarn_metadata *m = a->metadata;
+    if (m->format_version > 2) {
+        return err_set(err, TARN_UNSUPPORTED,
+                       "table has format version %d; snapshots are written in versions 1 and 2",
+                       m->format_version);
+    }
+    TRY(read_parent_list(a, err));
+    TRY(validate_history(a, err));
+    a->summary.changed_partitions = -1;
+    map_init(&a->partitions, &a->arena);
+    TRY(collect_manifests(a, err));
+    if (work->request->n_added == 0 && a->n_removed == 0) {
+        a->snapshot = NULL;
+        return TARN_OK;
+    }
+    tarn_snapshot *s = ARENA_NEW(&a->arena, tarn_snapshot);
+    if (s == NULL) {
+        return err_nomem(err);
+    }
+    s->snapshot_id = work->snapshot_id;
+    s->parent_id = a->parent != NULL ? a->parent->snapshot_id : TARN_NO_SNAPSHOT;
+    s->sequence_number = m->format_version == 1 ? 0 : m->last_sequence_number + 1;
+    s->timestamp_ms = env_now_ms(work->env);
+    if (s->timestamp_ms <= m->last_updated_ms) {
+        s->timestamp_ms =
+            m->last_updated_ms + 1; /* clocks differ; the log must not run backwards */
+    }
+    s->schema_id = m->current_schema_id;
+    s->first_row_id = -1;
+    s->added_rows = -1;
+    TRY(write_list(a, s->sequence_number, &s->manifest_list, err));
+    TRY(make_summary(a, &s->summary, err));
+    a->snapshot = s;
+done:
+    return code;
+}
