@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Makes fuzz/seeds/<target>/: small inputs that reach deep, written by other implementations (pyarrow, fastavro, PyIceberg).
+Files named crash-* are inputs that once broke something; they are not touched.
+
+usage: .venv/bin/python fuzz/make_seeds.py [TARGET...]
+"""
+import datetime
+import decimal
+import glob
+import gzip
+import io
+import json
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import uuid
+import zlib
+
+SEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "seeds")
+
+
+def put(target, name, data):
+    folder = os.path.join(SEEDS, target)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+
+
+def make_json():
+    put("json", "kinds", '{"a": [1, -2.5e10, 0.1, 1E-7], "b": {"c": null, "d": true}, "e": "\\u00e9\\ud83d\\ude00\\n\\"", "": []}')
+    put("json", "deep", "[" * 150 + "]" * 150)
+    put("json", "deeper", "[" * 250 + "]" * 250)
+    put("json", "utf8", '["grüße", "日本", "😀", "\u0000"]'.replace("\u0000", "\\u0000"))
+    put("json", "numbers", "[9223372036854775807, -9223372036854775808, 1e400, 0.30000000000000004, -0]")
+    put("json", "duplicate", '{"a": 1, "a": 2}')
+
+
+def make_type():
+    for number, text in enumerate([
+            "int\n-2147483648", "long\n9223372036854775807", "float\n1e-45", "double\n-inf", "boolean\ntrue",
+            "decimal(38, 10)\n-1234567890123456789012345678.0123456789", "decimal(9,2)\n1E+2", "date\n-0001-12-31", "date\n12024-02-29",
+            "time\n23:59:59.999999", "timestamp\n1969-12-31T23:59:59.999999", "timestamptz\n2024-02-29T12:00:00.5+05:30",
+            "timestamp_ns\n1677-09-21T00:12:43.145224193", "timestamptz_ns\n2262-04-11T23:47:16.854775807Z", "string\ngrüße \U0001F600",
+            "uuid\nf79c3e09-677c-4bbd-a479-3f349cb785e7", "fixed[4]\n00ff10AB", "binary\nDEADbeef",
+            "struct<a: int, b: struct<c: list<map<string, decimal(4,1)>>>, `d e`: timestamp>", "list<list<list<string>>>",
+            "map<string, map<int, struct<x: binary>>>", "geometry(OGC:CRS84)", "unknown", "variant"]):
+        put("type", "%02d" % number, text)
+
+
+def make_binary():
+    kinds = [b"\1", struct.pack("<i", -7), struct.pack("<q", 1 << 40), struct.pack("<f", -0.0), struct.pack("<d", float("nan")),
+             bytes.fromhex("f0c9a7"), struct.pack("<i", 19000), struct.pack("<q", 86399999999), struct.pack("<q", -1),
+             struct.pack("<q", 1 << 50), "aé".encode(), uuid.UUID(int=5).bytes, b"12345", b"\0\xff", struct.pack("<q", -(1 << 63)),
+             struct.pack("<q", (1 << 63) - 1), b"\x4b\x3b\x4c\xa8\x5a\x86\xc4\x7a\x09\x8a\x22\x3f\xff\xff\xff\xff", b"\x09"]
+    for number, data in enumerate(kinds):
+        put("binary", "%02d" % number, bytes([number]) + data)
+
+
+def make_expr():
+    for number, text in enumerate([
+            "a = 1 and b <> 2 or not (c like 'x%' and d is not nan)", "a in (1, 2, 3) and c not in ('it''s', '')",
+            "g >= date '2013-01-02' and h < timestamp '2013-01-01T00:00:00' and j = time '12:00:00'", "k between -1.50 and 1e2",
+            'not ("a" is null) and `c` starts with \'ab\'', "l = 'f79c3e09-677c-4bbd-a479-3f349cb785e7' or m = X'00ff' or n <> X'01020304'",
+            "s.x > 5 and s.y is not null", "true or false", "f = true and e is nan", "(" * 60 + "a = 1" + ")" * 60,
+            "a > 99999999999999999999 and b >= -9223372036854775808", "i > '2024-01-01T00:00:00+01:00'"]):
+        put("expr", "%02d" % number, text)
+
+
+def make_codec():
+    import cramjam
+    import zstandard
+    text = b"a small deep lake, a small deep lake, and so on " * 6
+    raw = zlib.compressobj(9, zlib.DEFLATED, -15)
+    snappy = bytes(cramjam.snappy.compress_raw(text))
+    lz4 = bytes(cramjam.lz4.compress_block(text, store_size=False))
+    packed = [text[:100], raw.compress(text) + raw.flush(), zlib.compress(text), gzip.compress(text, mtime=0), snappy,
+              zstandard.compress(text), lz4, struct.pack(">II", len(text), len(lz4)) + lz4, bytes(cramjam.brotli.compress(text))]
+    for number, data in enumerate(packed):
+        put("codec", "%02d" % number, bytes([number, len(text) // 4]) + data)
+    put("codec", "two_gzip_members", bytes([3, 72]) + gzip.compress(text, mtime=0) + gzip.compress(b"end", mtime=0))
+    put("codec", "two_zstd_frames", bytes([5, 72]) + zstandard.compress(text) + zstandard.compress(b"end"))
+    put("codec", "zstd_no_size", bytes([5, 72]) + zstandard.ZstdCompressor(write_content_size=False).compress(text))
+
+
+AVRO = {
+    "type": "record", "name": "r", "fields": [
+        {"name": "id", "type": "long", "field-id": 1},
+        {"name": "s", "type": ["null", "string"], "default": None, "field-id": 2},
+        {"name": "b", "type": "bytes"}, {"name": "f", "type": "float"}, {"name": "d", "type": ["double", "null"]},
+        {"name": "t", "type": {"type": "boolean"}}, {"name": "e", "type": {"type": "enum", "name": "en", "symbols": ["A", "B"]}},
+        {"name": "x", "type": {"type": "fixed", "name": "fx", "size": 4}},
+        {"name": "dec", "type": {"type": "fixed", "name": "dx", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "l", "type": {"type": "array", "items": ["null", "int"], "element-id": 20}},
+        {"name": "m", "type": {"type": "map", "values": "long"}},
+        {"name": "u", "type": ["null", "int", "string"]},
+        {"name": "n", "type": ["null", {"type": "record", "name": "r2", "fields": [{"name": "y", "type": "int"}]}]},
+    ]}
+
+
+def avro_rows(count):
+    return [{"id": i, "s": None if i % 3 == 0 else "s%d" % i, "b": b"\0" * (i % 4), "f": i / 2, "d": None if i % 2 else i * 1.5,
+             "t": i % 2 == 0, "e": "AB"[i % 2], "x": b"abcd", "dec": decimal.Decimal("-1.50"),
+             "ts": datetime.datetime(1969, 12, 31, 23, 59, 59, i, tzinfo=datetime.timezone.utc), "day": datetime.date(2024, 2, 29),
+             "l": [1, None] * (i % 3), "m": {"k": i}, "u": [None, 5, "five"][i % 3], "n": None if i % 2 else {"y": i}}
+            for i in range(count)]
+
+
+def make_avro():
+    import fastavro
+    for codec in ("null", "deflate", "snappy", "zstandard"):
+        out = io.BytesIO()
+        fastavro.writer(out, AVRO, avro_rows(8), codec=codec, sync_marker=b"0123456789abcdef")
+        put("avro", codec, out.getvalue())
+    for name, schema, rows in [
+            ("array_map", {"type": "record", "name": "r", "fields": [{"name": "m", "type": {
+                "type": "array", "logicalType": "map", "items": {"type": "record", "name": "kv", "fields": [
+                    {"name": "key", "type": "int", "field-id": 3}, {"name": "value", "type": "string", "field-id": 4}]}}}]},
+             [{"m": [{"key": 1, "value": "x"}]}, {"m": []}]),
+            ("empty", AVRO, []),
+            ("long", "long", [1, 2, 3])]:
+        out = io.BytesIO()
+        fastavro.writer(out, schema, rows, codec="null", sync_marker=b"0123456789abcdef")
+        put("avro", name, out.getvalue())
+
+
+def arrow_table():
+    import pyarrow as pa
+    n = 12
+    return pa.table({
+        "i": pa.array([None if i % 5 == 0 else i - 3 for i in range(n)], pa.int32()),
+        "l": pa.array([i * 10**12 for i in range(n)], pa.int64()),
+        "f": pa.array([float("nan") if i == 3 else i / 3 for i in range(n)], pa.float32()),
+        "d": pa.array([-0.0 if i == 0 else i / 7 for i in range(n)], pa.float64()),
+        "s": pa.array(["v%d" % (i % 3) for i in range(n)], pa.string()),
+        "b": pa.array([i % 2 == 0 for i in range(n)], pa.bool_()),
+        "dec": pa.array([decimal.Decimal("%d.25" % (i - 4)) for i in range(n)], pa.decimal128(9, 2)),
+        "big": pa.array([decimal.Decimal(10) ** 25 * i for i in range(n)], pa.decimal128(38, 2)),
+        "day": pa.array([datetime.date(2024, 1, 1 + i) for i in range(n)], pa.date32()),
+        "ts": pa.array([datetime.datetime(2024, 1, 1, i) for i in range(n)], pa.timestamp("us")),
+        "fx": pa.array([b"%04d" % i for i in range(n)], pa.binary(4)),
+        "li": pa.array([None if i % 4 == 0 else list(range(i % 3)) for i in range(n)], pa.list_(pa.int64())),
+        "m": pa.array([[("k", i)] if i % 2 else [] for i in range(n)], pa.map_(pa.string(), pa.int32())),
+        "st": pa.array([None if i % 6 == 0 else {"x": i, "y": "z"} for i in range(n)],
+                       pa.struct([("x", pa.int32()), ("y", pa.string())])),
+    })
+
+
+def make_parquet():
+    import pyarrow.parquet as pq
+    table = arrow_table()
+    narrow = table.select(["i", "s", "li"])
+    for name, rows, options in [
+            ("all_plain", table, {"use_dictionary": False, "compression": "NONE"}),
+            ("all_snappy", table, {"compression": "snappy"}),
+            ("narrow_zstd_v2", narrow, {"compression": "zstd", "data_page_version": "2.0", "write_page_index": True}),
+            ("narrow_gzip_groups", narrow, {"compression": "gzip", "row_group_size": 5}),
+            ("narrow_lz4", narrow, {"compression": "lz4"}),
+            ("narrow_brotli_checksum", narrow, {"compression": "brotli", "write_page_checksum": True}),
+            ("delta", table.select(["i", "l", "s", "fx"]), {
+                "use_dictionary": False, "compression": "NONE", "column_encoding": {
+                    "i": "DELTA_BINARY_PACKED", "l": "DELTA_BINARY_PACKED", "s": "DELTA_BYTE_ARRAY", "fx": "BYTE_STREAM_SPLIT"}}),
+            ("delta_length", table.select(["s", "d"]), {
+                "use_dictionary": False, "compression": "NONE",
+                "column_encoding": {"s": "DELTA_LENGTH_BYTE_ARRAY", "d": "BYTE_STREAM_SPLIT"}}),
+            ("int96", table.select(["ts"]), {"use_deprecated_int96_timestamps": True, "compression": "NONE"}),
+            ("empty", narrow.slice(0, 0), {})]:
+        out = io.BytesIO()
+        pq.write_table(rows, out, store_schema=False, **options)
+        put("parquet", name, out.getvalue())
+
+
+def make_text():
+    put("ndjson", "kinds", '{"a": 1, "b": -5000000000, "c": "x", "d": 1.5, "f": true, "g": "2024-02-29", "h": "2024-01-01T00:00:00"}\n'
+        '{"a": null, "k": "1.50", "s": {"x": 1, "y": "z"}, "t": [1, null, 3], "l": "f79c3e09-677c-4bbd-a479-3f349cb785e7"}\n\n'
+        '{"m": "00ff", "n": "01020304", "j": "12:30:00.000001", "i": "2024-01-01T00:00:00+00:00"}\n')
+    put("ndjson", "bad", '{"a": 1}\n{"a": "x"}\n{"a": 99999999999}\n{"zz": 1}\n{"a": 1\n[1]\n{"c": "\xff"}\n'.encode("latin-1"))
+    put("ndjson", "escapes", '{"c": "\\u00e9\\ud83d\\ude00\\t\\\\", "e": 1e39, "d": "NaN"}\r\n{"c": "no newline at the end"}')
+    put("csv", "kinds", "a,b,c,d,f,g,h,k\n1,2,x,1.5,true,2024-02-29,2024-01-01T00:00:00,1.50\n,,,,,,,\n-1,,\"q \"\"q\"\"\",NaN,false,,,-0.01\n")
+    put("csv", "quotes", 'c,a\n"two\nlines",1\n"comma, inside",2\r\n"",3\nNA,4\n"open')
+    put("csv", "ragged", "a,b,c\n1\n1,2,3,4\nx,2,3\n")
+
+
+def make_iceberg():
+    import pyarrow as pa
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.partitioning import PartitionField, PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
+    from pyiceberg.types import IntegerType, ListType, LongType, NestedField, StringType, TimestampType
+    folder = tempfile.mkdtemp()
+    try:
+        catalog = SqlCatalog("x", uri="sqlite:///%s/c.db" % folder, warehouse="file://%s/w" % folder)
+        catalog.create_namespace("n")
+        schema = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "s", StringType(), required=False, doc="text"),
+                        NestedField(3, "ts", TimestampType(), required=False),
+                        NestedField(4, "t", StringType(), required=False),
+                        NestedField(5, "l", ListType(6, IntegerType(), element_required=False), required=False))
+        spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "id_bucket"), PartitionField(2, 1001, IdentityTransform(), "s"),
+                             PartitionField(3, 1002, DayTransform(), "ts_day"), PartitionField(4, 1003, TruncateTransform(2), "t_trunc"))
+        for version in ("1", "2"):
+            table = catalog.create_table("n.t" + version, schema, partition_spec=spec, properties={
+                "format-version": version, "schema.name-mapping.default": '[{"field-id": 1, "names": ["id", "key"]}]'})
+            rows = pa.table({"id": pa.array([1, 2, None], pa.int64()), "s": ["a", None, "grüße"], "t": ["😀😀😀", "", None],
+                             "ts": pa.array([datetime.datetime(1969, 12, 31)] * 3, pa.timestamp("us")),
+                             "l": pa.array([[1], [], None], pa.list_(pa.int32()))})
+            table.append(rows)
+            table.append(rows.slice(0, 1))
+            with table.update_schema() as update:
+                update.add_column("later", StringType())
+                update.rename_column("l", "list")
+            table.manage_snapshots().create_tag(table.history()[0].snapshot_id, "first").commit()
+            snapshot = table.current_snapshot()
+            with open(table.metadata_location.removeprefix("file://"), "rb") as file:
+                metadata = file.read().replace(folder.encode(), b"/x")
+            put("metadata", "v%s" % version, metadata)
+            if version == "2":
+                put("metadata", "v2_gzip", gzip.compress(metadata, mtime=0))
+            put("manifest_list", "v%s" % version, read(snapshot.manifest_list, folder))
+            put("manifest", "v%s" % version, read(snapshot.manifests(table.io)[0].manifest_path, folder))
+        put("metadata", "v1_least", json.dumps({"format-version": 1, "location": "/x", "last-updated-ms": 1, "last-column-id": 1, "schema": {
+            "type": "struct", "fields": [{"id": 1, "name": "a", "required": False, "type": "int"}]}, "partition-spec": []}))
+    finally:
+        shutil.rmtree(folder)
+
+
+def read(path, folder):
+    with open(path.removeprefix("file://"), "rb") as file:
+        return file.read()
+
+
+MAKERS = {"json": make_json, "type": make_type, "binary": make_binary, "expr": make_expr, "codec": make_codec, "avro": make_avro,
+          "parquet": make_parquet, "text": make_text, "iceberg": make_iceberg}
+FOLDERS = {"text": ["ndjson", "csv"], "iceberg": ["metadata", "manifest", "manifest_list"]}
+
+
+def main(names):
+    for name in names or MAKERS:
+        for folder in FOLDERS.get(name, [name]):
+            for old in glob.glob(os.path.join(SEEDS, folder, "*")):
+                if not os.path.basename(old).startswith("crash-"):
+                    os.unlink(old)
+        MAKERS[name]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
