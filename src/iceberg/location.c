@@ -3,9 +3,9 @@
 
 #include "base/num.h"
 
-#define HASH_BITS 20
+#define HASH_BITS     20
 #define HASH_DIR_BITS 4
-#define HASH_DIRS 3
+#define HASH_DIRS     3
 
 static tarn_str without_end_slash(tarn_str s) {
     while (s.len > 1 && s.data[s.len - 1] == '/') {
@@ -28,7 +28,8 @@ static tarn_str folder(tarn_arena *arena, const tarn_metadata *m, const char *co
     return str_of(text);
 }
 
-/* "0101/1100/0011/11110000": bits of the name's hash as directories, so that an object store spreads the keys. */
+/* "0101/1100/0011/11110000": bits of the name's hash as directories, so that an object store
+ * spreads the keys. */
 static void hash_dirs(tarn_str name, char out[HASH_BITS + HASH_DIRS + 1]) {
     uint32_t hash = num_murmur3(name.data, name.len);
     size_t at = 0;
@@ -90,8 +91,8 @@ tarn_code location_metadata_file(tarn_arena *arena, const tarn_metadata *m, tarn
     if (base.data == NULL) {
         return err_nomem(err);
     }
-    tarn_str path = str_of(arena_printf(arena, "%.*s/%.*s", (int)base.len, base.data,
-                                        (int)name.len, name.data));
+    tarn_str path = str_of(
+        arena_printf(arena, "%.*s/%.*s", (int)base.len, base.data, (int)name.len, name.data));
     if (path.data == NULL) {
         return err_nomem(err);
     }

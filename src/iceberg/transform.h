@@ -30,6 +30,8 @@ tarn_code transform_parse(tarn_arena *arena, tarn_str text, tarn_transform *out,
                           tarn_error *err) TARN_MUST_USE;
 tarn_code transform_text(const tarn_transform *transform, tarn_buf *out,
                          tarn_error *err) TARN_MUST_USE;
+/* "identity", "bucket", ... without parameters; never NULL. */
+const char *transform_name(transform_kind kind);
 bool transform_eq(const tarn_transform *a, const tarn_transform *b);
 /* NULL with INVALID when the transform does not take the source type. Result types live in arena or
  * are static. day gives date, as Iceberg Java shows it. */
