@@ -128,17 +128,39 @@ static tarn_str take_word(text_parser *p) {
     return str_sub(p->text, start, p->at - start);
 }
 
+/* The text between quotes, where a doubled quote stands for one. */
+static tarn_code take_quoted(text_parser *p, char quote, tarn_str *name) {
+    char *text = arena_alloc(p->arena, LIMIT_NAME_BYTES);
+    size_t len = 0;
+    if (text == NULL) {
+        return err_nomem(p->err);
+    }
+    for (size_t i = p->at + 1; i < p->text.len; i++) {
+        if (p->text.data[i] == quote) {
+            if (i + 1 == p->text.len || p->text.data[i + 1] != quote) {
+                *name = str_make(text, len);
+                p->at = i + 1;
+                return TARN_OK;
+            }
+            i++;
+        }
+        if (len == LIMIT_NAME_BYTES) {
+            return fail_at(p, "no valid field name");
+        }
+        text[len++] = p->text.data[i];
+    }
+    return fail_at(p, "a quoted name without end");
+}
+
 /* A field's name: a word, or anything between double quotes or backticks. */
 static tarn_code take_name(text_parser *p, tarn_str *name) {
     skip_space(p);
     char quote = p->at < p->text.len ? p->text.data[p->at] : '\0';
     if (quote == '"' || quote == '`') {
-        size_t len;
-        if (!str_find_char(str_from(p->text, p->at + 1), quote, &len)) {
-            return fail_at(p, "a quoted name without end");
+        tarn_code code = take_quoted(p, quote, name);
+        if (code != TARN_OK) {
+            return code;
         }
-        *name = str_sub(p->text, p->at + 1, len);
-        p->at += len + 2;
     } else {
         *name = take_word(p);
     }
@@ -327,16 +349,30 @@ static bool is_plain_name(tarn_str name) {
     return name.len > 0;
 }
 
+static tarn_code put_name(tarn_str name, tarn_buf *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (is_plain_name(name)) {
+        return buf_append_str(out, name, err);
+    }
+    TRY(buf_append_char(out, '"', err));
+    for (size_t i = 0; i < name.len; i++) {
+        TRY(buf_append_char(out, name.data[i], err));
+        if (name.data[i] == '"') {
+            TRY(buf_append_char(out, '"', err));
+        }
+    }
+    TRY(buf_append_char(out, '"', err));
+done:
+    return code;
+}
+
 static tarn_code put_struct(const tarn_type *type, tarn_buf *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     TRY(buf_append_str(out, STR("struct<"), err));
     for (int32_t i = 0; i < type->n_fields; i++) {
         const tarn_field *field = &type->fields[i];
-        tarn_str quote = is_plain_name(field->name) ? STR("") : STR("\"");
         TRY(buf_append_str(out, i > 0 ? STR(", ") : STR(""), err));
-        TRY(buf_append_str(out, quote, err));
-        TRY(buf_append_str(out, field->name, err));
-        TRY(buf_append_str(out, quote, err));
+        TRY(put_name(field->name, out, err));
         TRY(buf_append_str(out, STR(": "), err));
         TRY(type_text(field->type, out, err));
         TRY(buf_append_str(out, field->required ? STR(" not null") : STR(""), err));

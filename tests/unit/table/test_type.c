@@ -117,6 +117,7 @@ static void test_text(void **state) {
         "list<string>",
         "map<string, list<int not null>>",
         "struct<a: int not null, \"b c\": map<string, long>, ü: struct<>>",
+        "struct<\"quote \"\" and ` within\": int>",
         "geography(srid:4326, spherical)",
         "variant",
     };
