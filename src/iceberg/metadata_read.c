@@ -346,6 +346,9 @@ static tarn_code read_document(reading *r) {
     if (!json_is(r->root, JSON_OBJECT)) {
         return err_set(err, TARN_CORRUPT, "%s: the document was not an object", r->what);
     }
+    if (json_get(r->root, "view-uuid") != NULL) {
+        TRY(err_set(err, TARN_UNSUPPORTED, "%s: the document is a view, not a table", r->what));
+    }
     TRY(read_head(r));
     TRY(read_schemas(r));
     TRY(read_specs(r));

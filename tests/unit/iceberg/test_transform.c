@@ -76,7 +76,6 @@ static void check_vector(tarn_arena *arena, tarn_str line) {
     assert_ok(type_text(result, &buf, &err));
     assert_true(str_eq(buf_str(&buf), fixture_str(json, "result_type")));
     tarn_value in = parse_value(arena, source, json_get(json, "value"));
-    tarn_value want = parse_value(arena, result, json_get(json, "result"));
     tarn_code code = transform_value(&t, &in, result, &got, &err);
     if (code == TARN_INVALID) { /* Java wraps or leaves the type (B01); we refuse */
         assert_non_null(strstr(err.message, "truncate["));
@@ -84,6 +83,7 @@ static void check_vector(tarn_arena *arena, tarn_str line) {
         return;
     }
     assert_ok(code);
+    tarn_value want = parse_value(arena, result, json_get(json, "result"));
     if (!value_eq(&got, &want)) {
         fail_msg("%.*s", STR_ARG(line));
     }
