@@ -52,6 +52,22 @@ tarn_code store_list(tarn_store *store, tarn_str prefix, store_list_fn fn, void 
     return code != TARN_OK ? code : store->vt->list(store, prefix, fn, ctx, err);
 }
 
+tarn_code store_list_folder(tarn_store *store, tarn_str folder, store_folder_fn fn, void *ctx,
+                            tarn_error *err) {
+    tarn_code code = check_path(store, folder, err);
+    return code != TARN_OK ? code : store->vt->list_folder(store, folder, fn, ctx, err);
+}
+
+tarn_code store_make_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    tarn_code code = check_path(store, folder, err);
+    return code != TARN_OK ? code : store->vt->make_folder(store, folder, err);
+}
+
+tarn_code store_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    tarn_code code = check_path(store, folder, err);
+    return code != TARN_OK ? code : store->vt->remove_folder(store, folder, err);
+}
+
 void store_close(tarn_store *store) {
     if (store != NULL) {
         store->vt->close(store);

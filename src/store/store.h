@@ -11,7 +11,8 @@ typedef enum store_traits {
     STORE_ATOMIC_CREATE = 1,   /* create-if-absent has one winner */
     STORE_CONDITIONAL_PUT = 2, /* replace only if unchanged (etag) */
     STORE_LIST_CONSISTENT = 4,
-    STORE_DURABLE = 8 /* finish survives power loss */
+    STORE_DURABLE = 8, /* finish survives power loss */
+    STORE_SETTLED = 16 /* a call that reported failure has no effect later on */
 } store_traits;
 
 typedef enum store_mode {
@@ -26,6 +27,10 @@ typedef struct store_stat_info {
 
 typedef tarn_code (*store_list_fn)(void *ctx, tarn_str path, const store_stat_info *info,
                                    tarn_error *err);
+
+/* One name directly below a folder; info NULL: it is a folder. */
+typedef tarn_code (*store_folder_fn)(void *ctx, tarn_str name, const store_stat_info *info,
+                                     tarn_error *err);
 
 typedef struct tarn_store tarn_store;
 typedef struct store_vtable {
@@ -42,10 +47,18 @@ typedef struct store_vtable {
     tarn_code (*stat)(tarn_store *store, tarn_str path, store_stat_info *out, tarn_error *err);
     tarn_code (*remove)(tarn_store *store, tarn_str path,
                         tarn_error *err); /* NOT_FOUND if absent */
+    /* All objects below the folder prefix at any depth, in a stable order; paths begin with prefix
+     * as spelled. An absent folder has none. fn may call the store. */
     tarn_code (*list)(tarn_store *store, tarn_str prefix, store_list_fn fn, void *ctx,
-                      tarn_error *err); /* all objects below the folder prefix, any depth, sorted
-                                         * within a folder; paths begin with prefix as spelled. An
-                                         * absent folder has none. fn may call the store */
+                      tarn_error *err);
+    /* What is directly below a folder, by name; an absent folder has nothing. fn may call the
+     * store. A folder is there when it was made or something is below it. */
+    tarn_code (*list_folder)(tarn_store *store, tarn_str folder, store_folder_fn fn, void *ctx,
+                             tarn_error *err);
+    tarn_code (*make_folder)(tarn_store *store, tarn_str folder,
+                             tarn_error *err); /* CONFLICT when it was made before */
+    tarn_code (*remove_folder)(tarn_store *store, tarn_str folder,
+                               tarn_error *err); /* NOT_FOUND; CONFLICT when not empty */
     void (*close)(tarn_store *store);
 } store_vtable;
 
@@ -64,6 +77,10 @@ tarn_code store_stat(tarn_store *store, tarn_str path, store_stat_info *out,
 tarn_code store_remove(tarn_store *store, tarn_str path, tarn_error *err) TARN_MUST_USE;
 tarn_code store_list(tarn_store *store, tarn_str prefix, store_list_fn fn, void *ctx,
                      tarn_error *err) TARN_MUST_USE;
+tarn_code store_list_folder(tarn_store *store, tarn_str folder, store_folder_fn fn, void *ctx,
+                            tarn_error *err) TARN_MUST_USE;
+tarn_code store_make_folder(tarn_store *store, tarn_str folder, tarn_error *err) TARN_MUST_USE;
+tarn_code store_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) TARN_MUST_USE;
 void store_close(tarn_store *store); /* takes NULL */
 
 /* Whole small objects. */
@@ -88,7 +105,8 @@ tarn_code store_moved_new(tarn_store *inner, tarn_str from, tarn_str to, tarn_st
                           tarn_error *err) TARN_MUST_USE;
 
 /* Faults for tests: the k-th call from now on fails (or "the process dies there" through die). One
- * call each: open, read_at, create, write, finish, stat, remove, list. */
+ * call each: open, read_at, create, write, finish, stat, remove, list, list_folder, make_folder,
+ * remove_folder. */
 typedef struct store_fault_plan {
     int64_t fail_at;       /* 1: the next call; 0: never */
     bool fail_forever;     /* all later ones too */
@@ -105,6 +123,7 @@ store_fault_new(tarn_store *inner, store_fault_plan *plan, tarn_store **out,
 /* Counts of what was asked of the store. */
 typedef struct store_trace {
     int64_t opens, reads, read_bytes, creates, writes, written_bytes, stats, removes, lists;
+    int64_t folders; /* lists of one folder, folders made and removed */
 } store_trace;
 tarn_code store_trace_new(tarn_store *inner, store_trace *trace, tarn_store **out,
                           tarn_error *err) TARN_MUST_USE; /* kept; atomics inside */

@@ -1,8 +1,9 @@
 /* store/store_fault.c - a store whose k-th call fails, for tests: before it takes effect, after it
  * took effect (a lost answer), or by the death of the process at that point.
  *
- * Counted calls: open, read_at, create, write, finish, stat, remove, list. Abort and close are not:
- * they cannot fail. The plan is the caller's and is touched under the store's lock only. */
+ * Counted calls: open, read_at, create, write, finish, stat, remove, list, list_folder,
+ * make_folder, remove_folder. Abort and close are not: they cannot fail. The plan is the caller's
+ * and is touched under the store's lock only. */
 #include "store/store.h"
 
 #include <pthread.h>
@@ -221,6 +222,40 @@ done:
     return code;
 }
 
+static tarn_code fault_list_folder(tarn_store *store, tarn_str folder, store_folder_fn fn,
+                                   void *ctx, tarn_error *err) {
+    fault_store *self = (fault_store *)store;
+    fault f = next_fault(self, "list_folder");
+    tarn_code code;
+    TRY(strike(&f, false, folder, err));
+    TRY(self->inner->vt->list_folder(self->inner, folder, fn, ctx, err));
+    code = strike(&f, true, folder, err);
+done:
+    return code;
+}
+
+static tarn_code fault_make_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    fault_store *self = (fault_store *)store;
+    fault f = next_fault(self, "make_folder");
+    tarn_code code;
+    TRY(strike(&f, false, folder, err));
+    TRY(self->inner->vt->make_folder(self->inner, folder, err));
+    code = strike(&f, true, folder, err);
+done:
+    return code;
+}
+
+static tarn_code fault_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    fault_store *self = (fault_store *)store;
+    fault f = next_fault(self, "remove_folder");
+    tarn_code code;
+    TRY(strike(&f, false, folder, err));
+    TRY(self->inner->vt->remove_folder(self->inner, folder, err));
+    code = strike(&f, true, folder, err);
+done:
+    return code;
+}
+
 static void fault_close(tarn_store *store) {
     fault_store *self = (fault_store *)store;
     store_close(self->inner);
@@ -236,6 +271,9 @@ static const store_vtable FAULT_VTABLE = {
     .stat = fault_stat,
     .remove = fault_remove,
     .list = fault_list,
+    .list_folder = fault_list_folder,
+    .make_folder = fault_make_folder,
+    .remove_folder = fault_remove_folder,
     .close = fault_close,
 };
 

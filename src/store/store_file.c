@@ -69,7 +69,8 @@ static tarn_code copy_path(tarn_env *env, tarn_str location, char **out, tarn_er
 
 static unsigned file_traits(tarn_store *store) {
     const file_store *self = (const file_store *)store;
-    return STORE_ATOMIC_CREATE | STORE_LIST_CONSISTENT | (self->sync ? STORE_DURABLE : 0u);
+    return STORE_ATOMIC_CREATE | STORE_LIST_CONSISTENT | STORE_SETTLED |
+           (self->sync ? STORE_DURABLE : 0u);
 }
 
 static tarn_code source_read_at(io_source *source, int64_t offset, void *dst, size_t len,
@@ -487,6 +488,49 @@ done:
     return code;
 }
 
+static tarn_code file_make_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    bool sync = ((file_store *)store)->sync;
+    char *name = NULL;
+    tarn_code code;
+    TRY(copy_path(store->env, folder, &name, err));
+    size_t len = strlen(name);
+    while (len > 1 && name[len - 1] == '/') {
+        name[--len] = 0;
+    }
+    const char *slash = strrchr(name, '/');
+    if (slash != NULL) {
+        TRY(make_folders(name, (size_t)(slash - name), sync, err));
+    }
+    if (mkdir(name, 0777) != 0) {
+        code = errno == EEXIST ? err_set(err, TARN_CONFLICT, "folder %s was already there", name)
+                               : err_os(err, errno, "folder %s could not be made", name);
+        goto done;
+    }
+    code = sync ? sync_parent(name, len, err) : TARN_OK;
+done:
+    env_free(store->env, name);
+    return code;
+}
+
+static tarn_code file_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    char *name = NULL;
+    tarn_code code;
+    TRY(copy_path(store->env, folder, &name, err));
+    if (rmdir(name) == 0) {
+        goto done;
+    }
+    if (errno == ENOTEMPTY || errno == EEXIST) {
+        code = err_set(err, TARN_CONFLICT, "folder %s was not empty", name);
+    } else if (errno == ENOTDIR) {
+        code = err_set(err, TARN_NOT_FOUND, "%s was not a folder", name);
+    } else {
+        code = err_os(err, errno, "folder %s could not be removed", name);
+    }
+done:
+    env_free(store->env, name);
+    return code;
+}
+
 static void file_close(tarn_store *store) {
     env_free(store->env, store);
 }
@@ -499,6 +543,9 @@ static const store_vtable FILE_VTABLE = {
     .stat = file_stat,
     .remove = file_remove,
     .list = store_file_list,
+    .list_folder = store_file_list_folder,
+    .make_folder = file_make_folder,
+    .remove_folder = file_remove_folder,
     .close = file_close,
 };
 

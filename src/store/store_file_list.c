@@ -159,33 +159,92 @@ done:
     return code;
 }
 
+/* Makes w->path the folder; *there tells whether it is one. */
+static tarn_code start_walk(walk *w, tarn_str folder, struct stat *st, bool *there,
+                            tarn_error *err) {
+    tarn_str plain;
+    const char *path = NULL;
+    if (!store_local_path(folder, &plain) || plain.len == 0) {
+        return err_set(err, TARN_UNSUPPORTED, "location %.*s was not a local folder",
+                       STR_ARG(folder));
+    }
+    w->plain_from = folder.len - plain.len;
+    tarn_code code = buf_append_str(&w->path, folder, err);
+    if (code == TARN_OK) {
+        code = plain_path(w, &path, err);
+    }
+    if (code != TARN_OK) {
+        return code;
+    }
+    *there = stat(path, st) == 0 && S_ISDIR(st->st_mode);
+    if (*there || S_ISREG(st->st_mode) || errno == ENOENT || errno == ENOTDIR) {
+        return TARN_OK;
+    }
+    return err_os(err, errno, "folder %s could not be listed", path);
+}
+
 tarn_code store_file_list(tarn_store *store, tarn_str prefix, store_list_fn fn, void *ctx,
                           tarn_error *err) {
     walk w = {.env = store->env, .fn = fn, .ctx = ctx};
-    tarn_str plain;
-    const char *path = NULL;
-    struct stat st;
+    struct stat st = {0};
+    bool there = false;
     tarn_code code;
     buf_init(&w.path, store->env, 0);
-    if (!store_local_path(prefix, &plain) || plain.len == 0) {
-        code =
-            err_set(err, TARN_UNSUPPORTED, "location %.*s was not a local folder", STR_ARG(prefix));
-        goto done;
-    }
-    w.plain_from = prefix.len - plain.len;
-    TRY(buf_append_str(&w.path, prefix, err));
-    TRY(plain_path(&w, &path, err));
-    if (stat(path, &st) != 0) {
-        code = errno == ENOENT || errno == ENOTDIR
-                   ? TARN_OK
-                   : err_os(err, errno, "folder %s could not be listed", path);
-        goto done;
-    }
-    if (S_ISDIR(st.st_mode)) {
+    TRY(start_walk(&w, prefix, &st, &there, err));
+    if (there) {
         walk_level first = {NULL, st.st_dev, st.st_ino, 0};
         code = walk_folder(&w, &first, err);
     }
 done:
     buf_release(&w.path);
+    return code;
+}
+
+/* Gives one name of the folder that w->path is. */
+static tarn_code give_name(walk *w, tarn_str name, store_folder_fn fn, void *ctx, tarn_error *err) {
+    const char *path = NULL;
+    struct stat st;
+    size_t len = w->path.len;
+    tarn_code code;
+    TRY(buf_append_char(&w->path, '/', err));
+    TRY(buf_append_str(&w->path, name, err));
+    TRY(plain_path(w, &path, err));
+    if (stat(path, &st) != 0) {
+        bool gone = errno == ENOENT || errno == ELOOP || errno == ENOTDIR;
+        code = gone ? TARN_OK : err_os(err, errno, "file %s could not be looked at", path);
+    } else if (S_ISDIR(st.st_mode)) {
+        code = fn(ctx, name, NULL, err);
+    } else if (S_ISREG(st.st_mode)) {
+        store_stat_info info = store_file_info(&st);
+        code = fn(ctx, name, &info, err);
+    }
+done:
+    w->path.len = len;
+    return code;
+}
+
+tarn_code store_file_list_folder(tarn_store *store, tarn_str folder, store_folder_fn fn, void *ctx,
+                                 tarn_error *err) {
+    walk w = {.env = store->env};
+    tarn_arena arena;
+    name_list names = {0};
+    struct stat st = {0};
+    bool there = false;
+    tarn_code code;
+    arena_init(&arena, store->env);
+    buf_init(&w.path, store->env, 0);
+    TRY(start_walk(&w, folder, &st, &there, err));
+    if (there) {
+        TRY(read_names(&w, &arena, &names, err));
+    }
+    if (names.count > 1) {
+        qsort(names.items, names.count, sizeof *names.items, compare_names);
+    }
+    for (size_t i = 0; i < names.count; i++) {
+        TRY(give_name(&w, names.items[i], fn, ctx, err));
+    }
+done:
+    buf_release(&w.path);
+    arena_release(&arena);
     return code;
 }

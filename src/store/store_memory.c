@@ -1,10 +1,12 @@
 /* store/store_memory.c - a store in memory with all traits, for tests and for short-lived tables.
  *
  * Objects are an array sorted by path, so that a listing is a range. An object is immutable and
- * counted: sources that are open keep it when it is removed or replaced. */
+ * counted: sources that are open keep it when it is removed or replaced. A folder that was made is
+ * an empty object whose path ends with a slash; other objects' paths never do. */
 #include "store/store.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 typedef struct memory_object {
     int64_t refs; /* atomic */
@@ -78,7 +80,8 @@ static tarn_code not_found(tarn_str path, tarn_error *err) {
 
 static unsigned memory_traits(tarn_store *store) {
     (void)store;
-    return STORE_ATOMIC_CREATE | STORE_CONDITIONAL_PUT | STORE_LIST_CONSISTENT | STORE_DURABLE;
+    return STORE_ATOMIC_CREATE | STORE_CONDITIONAL_PUT | STORE_LIST_CONSISTENT | STORE_DURABLE |
+           STORE_SETTLED;
 }
 
 static tarn_code source_check(const io_source *source, int64_t offset, size_t len,
@@ -205,8 +208,12 @@ done:
     return code;
 }
 
-static tarn_code memory_create(tarn_store *store, tarn_str path, store_mode mode, io_sink **out,
-                               tarn_error *err) {
+static bool is_folder_path(tarn_str path) {
+    return path.len > 0 && path.data[path.len - 1] == '/';
+}
+
+static tarn_code make_sink(tarn_store *store, tarn_str path, store_mode mode, io_sink **out,
+                           tarn_error *err) {
     tarn_env *env = store->env;
     memory_object *object = env_calloc(env, 1, sizeof *object + path.len + 1);
     memory_sink *self = env_calloc(env, 1, sizeof *self);
@@ -226,6 +233,14 @@ static tarn_code memory_create(tarn_store *store, tarn_str path, store_mode mode
     self->base = (io_sink){env, name, 0, sink_write, sink_finish, sink_abort};
     *out = &self->base;
     return TARN_OK;
+}
+
+static tarn_code memory_create(tarn_store *store, tarn_str path, store_mode mode, io_sink **out,
+                               tarn_error *err) {
+    if (is_folder_path(path)) {
+        return err_set(err, TARN_INVALID, "path %.*s named a folder", STR_ARG(path));
+    }
+    return make_sink(store, path, mode, out, err);
 }
 
 static tarn_code memory_stat(tarn_store *store, tarn_str path, store_stat_info *out,
@@ -285,30 +300,139 @@ static tarn_code take_range(memory_store *self, tarn_str prefix, tarn_arena *are
     return code;
 }
 
+/* path with exactly one slash at its end. */
+static tarn_code folder_path(tarn_arena *arena, tarn_str path, tarn_str *out, tarn_error *err) {
+    const char *joined = store_join(arena, path, STR_NULL);
+    if (joined == NULL) {
+        return err_nomem(err);
+    }
+    *out = str_of(joined);
+    return TARN_OK;
+}
+
 static tarn_code memory_list(tarn_store *store, tarn_str prefix, store_list_fn fn, void *ctx,
                              tarn_error *err) {
     tarn_arena arena;
     arena_init(&arena, store->env);
     memory_object **range = NULL;
+    tarn_str folder;
     size_t n = 0;
     tarn_code code;
-    while (prefix.len > 0 && prefix.data[prefix.len - 1] == '/') {
-        prefix.len--;
-    }
-    char *folder = arena_printf(&arena, "%.*s/", (int)prefix.len, prefix.data);
-    if (folder == NULL) {
-        code = err_nomem(err);
-        goto done;
-    }
-    TRY(take_range((memory_store *)store, str_of(folder), &arena, &range, &n, err));
-    for (size_t i = 0; i < n && code == TARN_OK; i++) {
+    TRY(folder_path(&arena, prefix, &folder, err));
+    TRY(take_range((memory_store *)store, folder, &arena, &range, &n, err));
+    for (size_t i = 0; i < n; i++) {
         store_stat_info info = {(int64_t)range[i]->bytes.len, range[i]->modified_ms};
-        code = fn(ctx, range[i]->path, &info, err);
+        if (!is_folder_path(range[i]->path)) {
+            TRY(fn(ctx, range[i]->path, &info, err));
+        }
     }
 done:
     for (size_t i = 0; i < n; i++) {
         release_object(range[i]);
     }
+    arena_release(&arena);
+    return code;
+}
+
+typedef struct folder_entry {
+    tarn_str name;
+    bool is_folder;
+    store_stat_info info;
+} folder_entry;
+
+static int compare_entries(const void *a, const void *b) {
+    const folder_entry *x = a;
+    const folder_entry *y = b;
+    int order = str_cmp(x->name, y->name);
+    return order != 0 ? order : (int)x->is_folder - (int)y->is_folder;
+}
+
+/* What one object below folder says of the folder's own names; false: it is the folder itself. */
+static bool entry_of(const memory_object *object, tarn_str folder, folder_entry *out) {
+    size_t slash;
+    tarn_str rest = str_from(object->path, folder.len);
+    out->is_folder = str_find_char(rest, '/', &slash);
+    out->name = out->is_folder ? str_sub(rest, 0, slash) : rest;
+    out->info = (store_stat_info){(int64_t)object->bytes.len, object->modified_ms};
+    return out->name.len > 0;
+}
+
+static tarn_code memory_list_folder(tarn_store *store, tarn_str path, store_folder_fn fn, void *ctx,
+                                    tarn_error *err) {
+    tarn_arena arena;
+    arena_init(&arena, store->env);
+    memory_object **range = NULL;
+    tarn_str folder;
+    size_t n = 0;
+    size_t count = 0;
+    tarn_code code;
+    TRY(folder_path(&arena, path, &folder, err));
+    TRY(take_range((memory_store *)store, folder, &arena, &range, &n, err));
+    folder_entry *entries = ARENA_ARRAY(&arena, folder_entry, n);
+    if (entries == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    for (size_t i = 0; i < n; i++) {
+        count += entry_of(range[i], folder, &entries[count]);
+    }
+    if (count > 1) {
+        qsort(entries, count, sizeof *entries, compare_entries);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || compare_entries(&entries[i - 1], &entries[i]) != 0) {
+            TRY(fn(ctx, entries[i].name, entries[i].is_folder ? NULL : &entries[i].info, err));
+        }
+    }
+done:
+    for (size_t i = 0; i < n; i++) {
+        release_object(range[i]);
+    }
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code memory_make_folder(tarn_store *store, tarn_str path, tarn_error *err) {
+    tarn_arena arena;
+    arena_init(&arena, store->env);
+    io_sink *sink = NULL;
+    tarn_str folder;
+    tarn_code code;
+    TRY(folder_path(&arena, path, &folder, err));
+    TRY(make_sink(store, folder, STORE_CREATE, &sink, err));
+    code = sink->finish(sink, err);
+done:
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code memory_remove_folder(tarn_store *store, tarn_str path, tarn_error *err) {
+    memory_store *self = (memory_store *)store;
+    tarn_arena arena;
+    arena_init(&arena, store->env);
+    tarn_str folder;
+    bool found;
+    memory_object *removed = NULL;
+    tarn_code code;
+    TRY(folder_path(&arena, path, &folder, err));
+    (void)pthread_mutex_lock(&self->lock);
+    size_t at = lower_bound(self, folder, &found);
+    size_t inside = at + (found ? 1 : 0);
+    if (inside < self->count && str_starts_with(self->objects[inside]->path, folder)) {
+        code = err_set(err, TARN_CONFLICT, "folder %.*s was not empty", STR_ARG(folder));
+    } else if (!found) {
+        code = not_found(folder, err);
+    } else {
+        removed = self->objects[at];
+        self->count--;
+        memmove(self->objects + at, self->objects + at + 1,
+                (self->count - at) * sizeof *self->objects);
+    }
+    (void)pthread_mutex_unlock(&self->lock);
+    if (removed != NULL) {
+        release_object(removed);
+    }
+done:
     arena_release(&arena);
     return code;
 }
@@ -331,6 +455,9 @@ static const store_vtable MEMORY_VTABLE = {
     .stat = memory_stat,
     .remove = memory_remove,
     .list = memory_list,
+    .list_folder = memory_list_folder,
+    .make_folder = memory_make_folder,
+    .remove_folder = memory_remove_folder,
     .close = memory_close,
 };
 

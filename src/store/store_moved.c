@@ -131,6 +131,43 @@ done:
     return code;
 }
 
+static tarn_code moved_list_folder(tarn_store *store, tarn_str folder, store_folder_fn fn,
+                                   void *ctx, tarn_error *err) {
+    const moved_store *self = (const moved_store *)store;
+    tarn_buf buf;
+    buf_init(&buf, store->env, 0);
+    tarn_code code = map_path(self, folder, &buf, &folder, err);
+    if (code == TARN_OK) {
+        code = self->inner->vt->list_folder(self->inner, folder, fn, ctx, err);
+    }
+    buf_release(&buf);
+    return code;
+}
+
+static tarn_code moved_make_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    const moved_store *self = (const moved_store *)store;
+    tarn_buf buf;
+    buf_init(&buf, store->env, 0);
+    tarn_code code = map_path(self, folder, &buf, &folder, err);
+    if (code == TARN_OK) {
+        code = self->inner->vt->make_folder(self->inner, folder, err);
+    }
+    buf_release(&buf);
+    return code;
+}
+
+static tarn_code moved_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    const moved_store *self = (const moved_store *)store;
+    tarn_buf buf;
+    buf_init(&buf, store->env, 0);
+    tarn_code code = map_path(self, folder, &buf, &folder, err);
+    if (code == TARN_OK) {
+        code = self->inner->vt->remove_folder(self->inner, folder, err);
+    }
+    buf_release(&buf);
+    return code;
+}
+
 static void moved_close(tarn_store *store) {
     moved_store *self = (moved_store *)store;
     store_close(self->inner);
@@ -145,6 +182,9 @@ static const store_vtable MOVED_VTABLE = {
     .stat = moved_stat,
     .remove = moved_remove,
     .list = moved_list_below,
+    .list_folder = moved_list_folder,
+    .make_folder = moved_make_folder,
+    .remove_folder = moved_remove_folder,
     .close = moved_close,
 };
 

@@ -126,6 +126,25 @@ static tarn_code trace_list(tarn_store *store, tarn_str prefix, store_list_fn fn
     return self->inner->vt->list(self->inner, prefix, fn, ctx, err);
 }
 
+static tarn_code trace_list_folder(tarn_store *store, tarn_str folder, store_folder_fn fn,
+                                   void *ctx, tarn_error *err) {
+    trace_store *self = (trace_store *)store;
+    count(&self->trace->folders, 1);
+    return self->inner->vt->list_folder(self->inner, folder, fn, ctx, err);
+}
+
+static tarn_code trace_make_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    trace_store *self = (trace_store *)store;
+    count(&self->trace->folders, 1);
+    return self->inner->vt->make_folder(self->inner, folder, err);
+}
+
+static tarn_code trace_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
+    trace_store *self = (trace_store *)store;
+    count(&self->trace->folders, 1);
+    return self->inner->vt->remove_folder(self->inner, folder, err);
+}
+
 static void trace_close(tarn_store *store) {
     trace_store *self = (trace_store *)store;
     store_close(self->inner);
@@ -140,6 +159,9 @@ static const store_vtable TRACE_VTABLE = {
     .stat = trace_stat,
     .remove = trace_remove,
     .list = trace_list,
+    .list_folder = trace_list_folder,
+    .make_folder = trace_make_folder,
+    .remove_folder = trace_remove_folder,
     .close = trace_close,
 };
 

@@ -209,6 +209,51 @@ static void check_list(fixture *f) {
     assert_int_equal(after.count, 0);
 }
 
+static tarn_code note_name(void *ctx, tarn_str name, const store_stat_info *info, tarn_error *err) {
+    listing *l = ctx;
+    size_t len = strlen(l->text);
+    (void)snprintf(l->text + len, sizeof l->text - len, "%.*s%s ", (int)name.len, name.data,
+                   info == NULL ? "/" : "");
+    l->count++;
+    (void)err;
+    return TARN_OK;
+}
+
+static void expect_folder(fixture *f, const char *folder, const char *want) {
+    tarn_error err = TARN_ERROR_INIT;
+    char text[600];
+    listing l = {.f = f};
+    assert_ok(store_list_folder(f->store, path_of(f, text, folder), note_name, &l, &err));
+    assert_string_equal(l.text, want);
+}
+
+static void check_folders(fixture *f) {
+    tarn_error err = TARN_ERROR_INIT;
+    char text[600];
+    listing l = {.f = f};
+    expect_folder(f, "w", "");
+    assert_ok(store_make_folder(f->store, path_of(f, text, "w/empty"), &err));
+    assert_code(store_make_folder(f->store, path_of(f, text, "w/empty"), &err), TARN_CONFLICT);
+    assert_code(store_make_folder(f->store, path_of(f, text, "w/empty/"), &err), TARN_CONFLICT);
+    expect_folder(f, "w", "empty/ ");
+    expect_folder(f, "w/empty", "");
+    assert_ok(store_put(f->store, path_of(f, text, "w/a.d/x"), STORE_CREATE, STR("1"), &err));
+    assert_ok(store_put(f->store, path_of(f, text, "w/a/x"), STORE_CREATE, STR("1"), &err));
+    assert_ok(store_put(f->store, path_of(f, text, "w/a/y"), STORE_CREATE, STR("1"), &err));
+    assert_ok(store_put(f->store, path_of(f, text, "w/b"), STORE_CREATE, STR("1"), &err));
+    expect_folder(f, "w", "a/ a.d/ b empty/ ");
+    expect_folder(f, "w/", "a/ a.d/ b empty/ ");
+    expect_folder(f, "w/b", "");
+    assert_ok(store_list(f->store, path_of(f, text, "w/empty"), note_path, &l, &err));
+    assert_int_equal(l.count, 0); /* a folder is not an object */
+    assert_code(store_remove_folder(f->store, path_of(f, text, "w"), &err), TARN_CONFLICT);
+    assert_code(store_remove_folder(f->store, path_of(f, text, "w/a"), &err), TARN_CONFLICT);
+    assert_code(store_remove_folder(f->store, path_of(f, text, "w/no"), &err), TARN_NOT_FOUND);
+    assert_ok(store_remove_folder(f->store, path_of(f, text, "w/empty"), &err));
+    assert_code(store_remove_folder(f->store, path_of(f, text, "w/empty"), &err), TARN_NOT_FOUND);
+    expect_folder(f, "w", "a/ a.d/ b ");
+}
+
 /* B04, B65: names are bytes; nothing is decoded, cut or folded. */
 static void check_names(fixture *f) {
     static const char *const NAMES[] = {"a b",
@@ -334,16 +379,18 @@ CASE(ranges)
 CASE(large)
 CASE(abort)
 CASE(list)
+CASE(folders)
 CASE(names)
 CASE(bad_paths)
 CASE(race)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conforms_create),    cmocka_unit_test(conforms_ranges),
-        cmocka_unit_test(conforms_large),     cmocka_unit_test(conforms_abort),
-        cmocka_unit_test(conforms_list),      cmocka_unit_test(conforms_names),
-        cmocka_unit_test(conforms_bad_paths), cmocka_unit_test(conforms_race),
+        cmocka_unit_test(conforms_create), cmocka_unit_test(conforms_ranges),
+        cmocka_unit_test(conforms_large),  cmocka_unit_test(conforms_abort),
+        cmocka_unit_test(conforms_list),   cmocka_unit_test(conforms_folders),
+        cmocka_unit_test(conforms_names),  cmocka_unit_test(conforms_bad_paths),
+        cmocka_unit_test(conforms_race),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
