@@ -20,6 +20,9 @@
  * the file stands for them, so nothing else bounds them. */
 #define AVRO_EMPTY_ITEMS 1000000
 
+/* The longest fixed type: columns hold many values side by side, whatever the file really has. */
+#define AVRO_FIXED_BYTES (1 << 20)
+
 /* ---- schema ---- */
 
 typedef enum avro_kind {
@@ -114,7 +117,8 @@ typedef struct avro_decoder {
     size_t min_bytes; /* the least that one value takes */
     const uint8_t *p; /* where decoding is; after a failure near what failed */
     const uint8_t *end;
-    const char *reason; /* what was wrong, when CORRUPT came back without words in err */
+    const char *reason;   /* what was wrong, when CORRUPT came back without words in err */
+    uint64_t empty_items; /* of arrays in this call, see AVRO_EMPTY_ITEMS */
 } avro_decoder;
 
 /* read_type and selected as type_prune left them (selected NULL: all). Schema and types must
@@ -123,8 +127,10 @@ tarn_code avro_decoder_init(avro_decoder *d, tarn_arena *arena, const avro_schem
                             const tarn_type *full, const uint8_t *selected,
                             const tarn_type *read_type, tarn_error *err) TARN_MUST_USE;
 void avro_decoder_release(avro_decoder *d);
-/* Appends count values found at d->p to d->rows, moving d->p. */
-tarn_code avro_decode(avro_decoder *d, int64_t count, tarn_error *err) TARN_MUST_USE;
+/* Appends at most count values found at d->p to d->rows, moving d->p; stops early after the one
+ * that reaches the byte at soft_end. *done: how many. */
+tarn_code avro_decode(avro_decoder *d, int64_t count, const uint8_t *soft_end, int64_t *done,
+                      tarn_error *err) TARN_MUST_USE;
 
 /* ---- encoding ---- */
 
