@@ -9,7 +9,9 @@
 
 typedef struct scan_options {
     const tarn_metadata *metadata; /* outlives plan and scan */
-    int64_t snapshot_id;     /* TARN_NO_SNAPSHOT: the current one of main (no snapshot: no rows) */
+    int64_t snapshot_id;  /* TARN_NO_SNAPSHOT: the current one of main (no snapshot: no rows) */
+    bool snapshot_schema; /* rows as the snapshot's schema had them (time travel, tags); false: as
+                             now */
     const tarn_expr *filter; /* unbound; NULL: all */
     bool case_insensitive;
     const tarn_str *columns; /* dotted names in output order; NULL: all */
@@ -17,7 +19,6 @@ typedef struct scan_options {
     int64_t limit;      /* rows; -1: all */
     int64_t batch_rows; /* 0: 16384 */
     bool no_prune;      /* read everything, filter rows only (tests compare both) */
-    bool ordered;       /* batches in plan order (default of the command); false: as they come */
 } scan_options;
 
 /* What pruning did: shown by `tarn cat --stats`. */
@@ -36,6 +37,8 @@ typedef struct scan_task {
 
 typedef struct tarn_plan {
     tarn_arena arena;
+    tarn_arena *manifest_arenas; /* one a manifest read: entries of tasks live there */
+    int32_t n_manifest_arenas;
     tarn_env *env;
     tarn_store *store;
     scan_options options;
@@ -67,11 +70,14 @@ void scan_close(tarn_scan *scan);                       /* takes NULL */
 typedef struct file_scan file_scan;
 typedef struct file_scan_options {
     const tarn_type *wanted; /* output columns */
+    const tarn_type *root;   /* the schema that wanted and filter come from; NULL: wanted itself */
     const tarn_expr *filter; /* bound; its columns need not be in wanted */
     bool invert;             /* keep rows for which filter is NOT true (copy-on-write delete) */
     const json_value *name_mapping;
     bool no_prune;
     int64_t batch_rows;
+    int64_t start,
+        end; /* only row groups that begin in this range of the file's bytes; end 0: all */
 } file_scan_options;
 tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file,
                          const tarn_spec *spec, const file_scan_options *options, file_scan **out,

@@ -1,0 +1,129 @@
+/* read/columns.c - which part of a schema a read asks for. Pure. */
+#include "read/read_int.h"
+
+/* Number of the node with this id, or -1. */
+static int32_t node_of_id(const tarn_type *type, int32_t id, int32_t first) {
+    int32_t node = first;
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        const tarn_field *f = &type->fields[i];
+        if (f->id == id) {
+            return node;
+        }
+        int32_t below = node_of_id(f->type, id, node + 1);
+        if (below >= 0) {
+            return below;
+        }
+        node += type_field_span(f);
+    }
+    return -1;
+}
+
+static void select_whole(const tarn_type *root, uint8_t *selected, const tarn_field *field) {
+    int32_t node = node_of_id(root, field->id, 0);
+    tarn_assert(node >= 0);
+    memset(selected + node, 1, (size_t)type_field_span(field));
+}
+
+static const tarn_field *top_of(const tarn_type *root, int32_t id) {
+    for (int32_t i = 0; i < root->n_fields; i++) {
+        const tarn_field *f = &root->fields[i];
+        if (f->id == id || (type_is_nested(f->type) && type_find_id(f->type, id) != NULL)) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+/* pruned's top fields in the order in which the columns first named them. */
+static tarn_code reorder(tarn_arena *arena, const tarn_type *pruned, const int32_t *top_ids,
+                         int32_t n, const tarn_type **out, tarn_error *err) {
+    tarn_field *fields = ARENA_ARRAY(arena, tarn_field, (size_t)n + 1);
+    int32_t count = 0;
+    if (fields == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        bool seen = false;
+        for (int32_t j = 0; j < count; j++) {
+            seen = seen || fields[j].id == top_ids[i];
+        }
+        for (int32_t j = 0; j < pruned->n_fields && !seen; j++) {
+            if (pruned->fields[j].id == top_ids[i]) {
+                fields[count++] = pruned->fields[j];
+                break;
+            }
+        }
+    }
+    *out = type_struct(arena, fields, count);
+    return *out != NULL ? TARN_OK : err_nomem(err);
+}
+
+tarn_code columns_select(tarn_arena *arena, const tarn_type *root, const tarn_str *columns,
+                         int32_t n_columns, bool case_insensitive, const tarn_type **out,
+                         tarn_error *err) {
+    if (n_columns == 0) {
+        *out = root;
+        return TARN_OK;
+    }
+    uint8_t *selected = ARENA_ARRAY(arena, uint8_t, (size_t)type_node_count(root) + 1);
+    int32_t *top_ids = ARENA_ARRAY(arena, int32_t, (size_t)n_columns);
+    if (selected == NULL || top_ids == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < n_columns; i++) {
+        const tarn_field *f = type_find_name(root, columns[i], !case_insensitive);
+        if (f == NULL) {
+            return err_set(err, TARN_INVALID, "there is no column %.*s", STR_ARG(columns[i]));
+        }
+        select_whole(root, selected, f);
+        top_ids[i] = top_of(root, f->id)->id;
+    }
+    const tarn_type *pruned = type_prune(arena, root, selected);
+    return pruned != NULL ? reorder(arena, pruned, top_ids, n_columns, out, err) : err_nomem(err);
+}
+
+static void select_type(const tarn_type *root, uint8_t *selected, const tarn_type *part) {
+    for (int32_t i = 0; i < part->n_fields; i++) {
+        int32_t node = node_of_id(root, part->fields[i].id, 0);
+        if (node >= 0) {
+            selected[node] = 1;
+        }
+        select_type(root, selected, part->fields[i].type);
+    }
+}
+
+tarn_code columns_with_filter(tarn_arena *arena, const tarn_type *root, const tarn_type *wanted,
+                              const tarn_expr *filter, const tarn_type **out, tarn_error *err) {
+    int32_t ids[64];
+    size_t n = filter != NULL ? expr_field_ids(filter, NULL, 0) : 0;
+    int32_t *all = n > 64 ? ARENA_ARRAY(arena, int32_t, n) : ids;
+    bool missing = false;
+    if (all == NULL) {
+        return err_nomem(err);
+    }
+    if (n > 0) {
+        n = expr_field_ids(filter, all, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        missing = missing || type_find_id(wanted, all[i]) == NULL;
+    }
+    if (!missing) {
+        *out = wanted;
+        return TARN_OK;
+    }
+    uint8_t *selected = ARENA_ARRAY(arena, uint8_t, (size_t)type_node_count(root) + 1);
+    if (selected == NULL) {
+        return err_nomem(err);
+    }
+    select_type(root, selected, wanted);
+    for (size_t i = 0; i < n; i++) {
+        int32_t node = node_of_id(root, all[i], 0);
+        if (node < 0) {
+            return err_set(err, TARN_INTERNAL, "filter names column id %d, which the schema lacks",
+                           all[i]);
+        }
+        selected[node] = 1;
+    }
+    *out = type_prune(arena, root, selected);
+    return *out != NULL ? TARN_OK : err_nomem(err);
+}
