@@ -180,6 +180,12 @@ static unpack_result unpack_snappy(tarn_str src, uint8_t *dst, size_t cap, size_
     return UNPACK_DONE;
 }
 
+/* A block takes 3 bytes or more and makes at most 128 KiB: whoever asks for a larger room than all
+ * blocks could fill is damaged, though zstd itself only says that the room was too small. */
+static bool zstd_asks_too_much(tarn_str src, size_t cap) {
+    return cap / ZSTD_BLOCKSIZE_MAX > src.len / 3 + 1;
+}
+
 static unpack_result unpack_zstd(codec_ctx *ctx, tarn_str src, uint8_t *dst, size_t cap,
                                  size_t *got) {
     if (ctx->zstd_in == NULL) {
@@ -194,9 +200,10 @@ static unpack_result unpack_zstd(codec_ctx *ctx, tarn_str src, uint8_t *dst, siz
         return UNPACK_DONE;
     }
     ZSTD_ErrorCode code = ZSTD_getErrorCode(n);
-    return code == ZSTD_error_dstSize_tooSmall    ? UNPACK_SMALL
-           : code == ZSTD_error_memory_allocation ? UNPACK_NOMEM
-                                                  : UNPACK_BAD;
+    if (code == ZSTD_error_dstSize_tooSmall && !zstd_asks_too_much(src, cap)) {
+        return UNPACK_SMALL;
+    }
+    return code == ZSTD_error_memory_allocation ? UNPACK_NOMEM : UNPACK_BAD;
 }
 
 /* lz4 does not tell a small room from damage, but it never makes more than 255 bytes of one. */
