@@ -22,8 +22,18 @@ static void teardown(fixture *f) {
 static void test_reads_what_it_writes(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "null", "true", "false", "0", "-0", "1e5", "-12.50E-3", "\"\"", "[]", "{}",
-        "[1,2,[3,[]],{}]", "{\"a\":{\"b\":[null,true]},\"c\":\"x\"}",
+        "null",
+        "true",
+        "false",
+        "0",
+        "-0",
+        "1e5",
+        "-12.50E-3",
+        "\"\"",
+        "[]",
+        "{}",
+        "[1,2,[3,[]],{}]",
+        "{\"a\":{\"b\":[null,true]},\"c\":\"x\"}",
         "\"\xC3\xA9\\\"\\\\\\b\\f\\n\\r\\t\\u0001/\"",
         "123456789012345678901234567890.123456789",
     };
