@@ -19,7 +19,7 @@ int64_t time_days_from_civil(int64_t year, int32_t month, int32_t day) {
 
 void time_civil_from_days(int64_t days, int64_t *year, int32_t *month, int32_t *day) {
     int64_t era = num_floor_div(days, DAYS_PER_ERA);
-    int64_t day_of_era = days - era * DAYS_PER_ERA;
+    int64_t day_of_era = num_floor_mod(days, DAYS_PER_ERA);
     /* 1970-01-01 is day 719468 since 0000-03-01: four eras and 135080 days. Added to the
      * remainder, so that no number of days overflows. */
     day_of_era += 135080;
