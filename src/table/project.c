@@ -1,0 +1,327 @@
+/* table/project.c - making a projection plan (spec, "Column Projection").
+ *
+ * First every wanted field looks for its column in the file: by field id, by the id that the name
+ * mapping gives a column without one (never by place, never by luck of the name: B11), or by name
+ * where that is asked for. What is found is selected for reading; the rest becomes a constant, the
+ * initial default, or null. Then, the pruned type being known, places in it are filled in. */
+#include "table/project.h"
+
+#include "base/limits.h"
+#include "table/array_int.h"
+#include "table/project_int.h"
+
+typedef struct planner {
+    tarn_arena *arena;
+    tarn_error *err;
+    const project_options *options;
+    const char *file;
+    uint8_t *selected;
+    bool has_ids; /* some column of the file has a field id */
+} planner;
+
+/* Where in the file a level of wanted fields is looked up. */
+typedef struct file_level {
+    const tarn_type *type; /* NULL: the file has nothing here */
+    int32_t first_node;
+    const json_value *mapping; /* the name mapping's entries for this level, or NULL */
+} file_level;
+
+static tarn_code plan_field(planner *p, const tarn_field *wanted, const file_level *level,
+                            int32_t index, int depth, project_node *out);
+
+static bool any_ids(const tarn_type *type) {
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        if (type->fields[i].id != TARN_NO_ID || any_ids(type->fields[i].type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- finding ---- */
+
+static const json_value *mapping_entry(const json_value *mapping, tarn_str name) {
+    if (!json_is(mapping, JSON_ARRAY)) {
+        return NULL;
+    }
+    for (const json_value *entry = mapping->first; entry != NULL; entry = entry->next) {
+        const json_value *names = json_get(entry, "names");
+        if (!json_is(names, JSON_ARRAY)) {
+            continue;
+        }
+        for (const json_value *item = names->first; item != NULL; item = item->next) {
+            if (item->kind == JSON_STRING && str_eq(item->text, name)) {
+                return entry;
+            }
+        }
+    }
+    return NULL;
+}
+
+static int32_t field_id_of(const file_level *level, const tarn_field *field) {
+    int32_t id = TARN_NO_ID;
+    if (field->id != TARN_NO_ID) {
+        return field->id;
+    }
+    const json_value *entry = mapping_entry(level->mapping, field->name);
+    return json_i32(json_get(entry, "field-id"), &id) ? id : TARN_NO_ID;
+}
+
+/* The file's field for a wanted one, by its place among the siblings; -1: none. A column with the
+ * id itself goes before one that only the mapping names. */
+static int32_t find_index(const planner *p, const file_level *level, const tarn_field *wanted) {
+    int32_t mapped = -1;
+    for (int32_t i = 0; level->type != NULL && i < level->type->n_fields; i++) {
+        const tarn_field *field = &level->type->fields[i];
+        if (p->options->by_name) {
+            if (str_eq(field->name, wanted->name)) {
+                return i;
+            }
+        } else if (wanted->id != TARN_NO_ID && field_id_of(level, field) == wanted->id) {
+            if (field->id != TARN_NO_ID) {
+                return i;
+            }
+            mapped = mapped < 0 ? i : mapped;
+        }
+    }
+    return mapped;
+}
+
+/* ---- columns that the file has not ---- */
+
+static const tarn_value *find_constant(const planner *p, int32_t id) {
+    for (size_t i = 0; i < p->options->n_constants; i++) {
+        if (p->options->constants[i].field_id == id) {
+            return &p->options->constants[i].value;
+        }
+    }
+    return NULL;
+}
+
+static tarn_code refuse_missing(const planner *p, const tarn_field *wanted) {
+    tarn_code code = p->options->by_name ? TARN_INVALID : TARN_CORRUPT;
+    if (!p->has_ids && !p->options->by_name && p->options->name_mapping == NULL) {
+        return err_set(p->err, code,
+                       "file %s had no field ids and the table no name mapping, so required column "
+                       "%.*s could not be found in it",
+                       p->file, STR_ARG(wanted->name));
+    }
+    return err_set(p->err, code, "required column %.*s (field id %d) was missing in file %s",
+                   STR_ARG(wanted->name), (int)wanted->id, p->file);
+}
+
+static tarn_code plan_missing(planner *p, const tarn_field *wanted, project_node *out) {
+    const tarn_value *constant = find_constant(p, wanted->id);
+    out->op = PROJECT_NULL;
+    if (constant != NULL && constant->is_null) {
+        return TARN_OK;
+    }
+    if (constant != NULL) {
+        out->op = PROJECT_CONSTANT;
+        return value_copy(p->arena, constant, &out->value, p->err);
+    }
+    if (wanted->initial_default == NULL) {
+        return wanted->required ? refuse_missing(p, wanted) : TARN_OK;
+    }
+    if (type_is_nested(wanted->type)) {
+        out->op = PROJECT_DEFAULT;
+        return TARN_OK;
+    }
+    tarn_code code =
+        value_from_json(p->arena, wanted->type, wanted->initial_default, &out->value, p->err);
+    out->op = out->value.is_null ? PROJECT_NULL : PROJECT_CONSTANT;
+    return code == TARN_OK
+               ? code
+               : err_add(p->err, code, "initial-default of column %.*s", STR_ARG(wanted->name));
+}
+
+/* ---- columns that it has ---- */
+
+static tarn_code refuse_type(const planner *p, const tarn_field *wanted, const tarn_type *type) {
+    return err_set(p->err, p->options->by_name ? TARN_INVALID : TARN_CORRUPT,
+                   "column %.*s of file %s was %s and could not be read as %s",
+                   STR_ARG(wanted->name), p->file, type_kind_name(type->kind),
+                   type_kind_name(wanted->type->kind));
+}
+
+/* A nested column of which no part is wanted still has its nulls and lengths: the first leaf below
+ * is read for them. */
+static void select_first_leaf(planner *p, const tarn_field *field, int32_t node) {
+    p->selected[node] = 1;
+    while (type_is_nested(field->type) && field->type->n_fields > 0) {
+        field = &field->type->fields[0];
+        node++;
+        p->selected[node] = 1;
+    }
+}
+
+static bool any_selected(const planner *p, int32_t node, int32_t span) {
+    return memchr(p->selected + node, 1, (size_t)span) != NULL;
+}
+
+static tarn_code plan_nested(planner *p, const tarn_field *field, int32_t node,
+                             const json_value *mapping, int depth, project_node *out) {
+    const tarn_type *type = out->wanted->type;
+    file_level level = {field->type, node + 1, mapping};
+    out->op = PROJECT_REBUILD;
+    out->children = ARENA_ARRAY(p->arena, project_node, (size_t)type->n_fields);
+    if (out->children == NULL) {
+        return err_nomem(p->err);
+    }
+    out->n_children = type->n_fields;
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        int32_t index = type->kind == TARN_STRUCT ? find_index(p, &level, &type->fields[i]) : i;
+        tarn_code code =
+            plan_field(p, &type->fields[i], &level, index, depth + 1, &out->children[i]);
+        if (code != TARN_OK) {
+            return code;
+        }
+    }
+    if (!any_selected(p, node + 1, type_field_span(field) - 1)) {
+        select_first_leaf(p, field, node);
+    }
+    return TARN_OK;
+}
+
+/* index: of the file's field in level, -1: none. */
+static tarn_code plan_field(planner *p, const tarn_field *wanted, const file_level *level,
+                            int32_t index, int depth, project_node *out) {
+    out->wanted = wanted;
+    out->file_node = -1;
+    out->file_index = -1;
+    if (depth > LIMIT_NESTING) {
+        return err_set(p->err, TARN_LIMIT, "a type was nested more than %d levels deep",
+                       LIMIT_NESTING);
+    }
+    if (index < 0) {
+        return plan_missing(p, wanted, out);
+    }
+    const tarn_field *field = &level->type->fields[index];
+    int32_t node = level->first_node;
+    for (int32_t i = 0; i < index; i++) {
+        node += type_field_span(&level->type->fields[i]);
+    }
+    out->file_field = field;
+    out->file_node = node;
+    out->file_index = index;
+    if (type_is_nested(wanted->type)) {
+        if (field->type->kind != wanted->type->kind) {
+            return refuse_type(p, wanted, field->type);
+        }
+        const json_value *entry = mapping_entry(level->mapping, field->name);
+        return plan_nested(p, field, node, json_get(entry, "fields"), depth, out);
+    }
+    p->selected[node] = 1;
+    if (type_same_shape(field->type, wanted->type)) {
+        out->op = PROJECT_SHARE;
+    } else if (project_can_convert(field->type, wanted->type)) {
+        out->op = PROJECT_CONVERT;
+    } else {
+        return refuse_type(p, wanted, field->type);
+    }
+    return TARN_OK;
+}
+
+/* ---- second pass: places in the pruned type ---- */
+
+/* Place of each selected sibling among the selected ones; called with the file's type of the
+ * parent. */
+static void place_children(const planner *p, project_node *parent, const tarn_type *file_type,
+                           int32_t first_node) {
+    for (int32_t c = 0; c < parent->n_children; c++) {
+        project_node *child = &parent->children[c];
+        int32_t node = first_node;
+        child->read_index = -1;
+        for (int32_t i = 0, at = 0; i <= child->file_index; i++) {
+            if (i == child->file_index) {
+                child->read_index = at;
+                place_children(p, child, child->file_field->type, node + 1);
+            }
+            at += p->selected[node];
+            node += type_field_span(&file_type->fields[i]);
+        }
+    }
+}
+
+/* Turns REBUILD into SHARE from the leaves up, where all parts are shared in their places. */
+static void settle_shares(project_node *node, const tarn_type *read_type) {
+    bool same = read_type->n_fields == node->n_children;
+    for (int32_t i = 0; i < node->n_children; i++) {
+        project_node *child = &node->children[i];
+        if (child->op == PROJECT_REBUILD) {
+            settle_shares(child, read_type->fields[child->read_index].type);
+        }
+        same = same && child->op == PROJECT_SHARE && child->read_index == i;
+    }
+    if (same) {
+        node->op = PROJECT_SHARE;
+    }
+}
+
+tarn_code project_plan(tarn_arena *arena, const tarn_type *file_type, const tarn_type *wanted,
+                       const project_options *options, tarn_projection **plan, tarn_error *err) {
+    static const project_options no_options = {0};
+    const project_options *asked = options != NULL ? options : &no_options;
+    planner p = {.arena = arena, .err = err, .options = asked};
+    tarn_projection *made = ARENA_NEW(arena, tarn_projection);
+    size_t n_nodes = (size_t)type_node_count(file_type);
+    p.selected = arena_calloc(arena, n_nodes + 1, 1);
+    if (made == NULL || p.selected == NULL) {
+        return err_nomem(err);
+    }
+    p.file = arena_strdup(arena, asked->file != NULL ? asked->file : "?");
+    made->root.children = ARENA_ARRAY(arena, project_node, (size_t)wanted->n_fields);
+    if (p.file == NULL || made->root.children == NULL) {
+        return err_nomem(err);
+    }
+    p.has_ids = any_ids(file_type);
+    made->root.n_children = wanted->n_fields;
+    made->root.op = PROJECT_REBUILD;
+    made->wanted = wanted;
+    made->selected = p.selected;
+    made->file = p.file;
+    file_level level = {file_type, 0, asked->name_mapping};
+    for (int32_t i = 0; i < wanted->n_fields; i++) {
+        const tarn_field *field = &wanted->fields[i];
+        tarn_code code = plan_field(&p, field, &level, find_index(&p, &level, field), 1,
+                                    &made->root.children[i]);
+        if (code != TARN_OK) {
+            return code;
+        }
+    }
+    made->read_type = type_prune(arena, file_type, made->selected);
+    if (made->read_type == NULL) {
+        return err_nomem(err);
+    }
+    place_children(&p, &made->root, file_type, 0);
+    settle_shares(&made->root, made->read_type);
+    *plan = made;
+    return TARN_OK;
+}
+
+const uint8_t *project_selected(const tarn_projection *plan) {
+    return plan->selected;
+}
+
+const tarn_type *project_read_type(const tarn_projection *plan) {
+    return plan->read_type;
+}
+
+static const project_node *find_node(const project_node *node, int32_t field_id) {
+    for (int32_t i = 0; i < node->n_children; i++) {
+        const project_node *child = &node->children[i];
+        if (child->wanted->id == field_id) {
+            return child;
+        }
+        child = find_node(child, field_id);
+        if (child != NULL) {
+            return child;
+        }
+    }
+    return NULL;
+}
+
+int32_t project_source_node(const tarn_projection *plan, int32_t field_id) {
+    const project_node *node = find_node(&plan->root, field_id);
+    return node != NULL ? node->file_node : -1;
+}
