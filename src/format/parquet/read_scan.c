@@ -1,0 +1,347 @@
+/* format/parquet/read_scan.c - a scan: row groups, runs of rows within them, batches.
+ *
+ * Once for a scan the wanted nodes become columns to read and builders to fill; for every row group
+ * the columns are opened anew on its bytes. A batch never crosses a gap or a row group, so that its
+ * rows have consecutive numbers. */
+#include "format/parquet/read_int.h"
+
+struct parquet_scan {
+    parquet_file *file;
+    tarn_env *env;
+    tarn_arena arena;       /* plan */
+    tarn_arena group_arena; /* bytes and runs of the present row group */
+    codec_ctx codec;
+    const tarn_type *type;
+    uint8_t *selected;
+    uint8_t *groups;
+    const parquet_range *ranges;
+    size_t n_ranges;
+    size_t range; /* first one that may reach into the present row group */
+    int64_t batch_rows;
+
+    read_node *nodes;
+    int32_t n_nodes;
+    read_column *columns;
+    int32_t n_columns;
+    tarn_builder root;
+
+    int32_t group; /* next one to open */
+    bool open;
+    bool failed;
+    read_run *runs;
+    size_t n_runs, run;
+    int64_t at; /* next row, within the row group */
+};
+
+/* ---- the plan ---- */
+
+static void add_column(parquet_scan *s, int32_t leaf, tarn_builder *builder, uint8_t slot_def,
+                       bool own_bit) {
+    const parquet_leaf *l = &s->file->schema->leaves[leaf];
+    read_column *c = &s->columns[s->n_columns++];
+    *c = (read_column){.file = s->file,
+                       .codec = &s->codec,
+                       .index = leaf,
+                       .leaf = l,
+                       .builder = builder,
+                       .slot_def = slot_def,
+                       .convert = builder != NULL ? convert_choose(l) : CONVERT_NOTHING};
+    /* One null bit that is the leaf's own needs no levels kept. */
+    c->with_levels =
+        builder == NULL || l->max_rep > 0 || l->max_def > 1 || (l->max_def == 1 && !own_bit);
+}
+
+static tarn_code plan_node(parquet_scan *s, int32_t index, uint8_t context_def, uint8_t context_rep,
+                           tarn_builder *b, tarn_error *err);
+
+static tarn_code plan_children(parquet_scan *s, int32_t index, uint8_t def, uint8_t rep,
+                               tarn_builder *b, tarn_error *err) {
+    const parquet_schema *schema = s->file->schema;
+    const tarn_type *type = index < 0 ? schema->root : schema->nodes[index].field->type;
+    int32_t child = index + 1, at = 0;
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < type->n_fields && code == TARN_OK; i++) {
+        if (s->selected[child]) {
+            code = plan_node(s, child, def, rep, &b->children[at++], err);
+        }
+        child += schema->nodes[child].span;
+    }
+    return code;
+}
+
+static tarn_code plan_variant(parquet_scan *s, const parquet_node *node, uint8_t context_def,
+                              tarn_builder *b, tarn_error *err) {
+    if (node->value_leaf < 0) {
+        return err_set(err, TARN_UNSUPPORTED, "column %.*s was a shredded variant",
+                       STR_ARG(node->field->name));
+    }
+    add_column(s, node->leaf, &b->children[0], context_def, false);
+    add_column(s, node->value_leaf, &b->children[1], context_def, false);
+    return TARN_OK;
+}
+
+static tarn_code plan_node(parquet_scan *s, int32_t index, uint8_t context_def, uint8_t context_rep,
+                           tarn_builder *b, tarn_error *err) {
+    const parquet_node *node = &s->file->schema->nodes[index];
+    const tarn_kind kind = node->field->type->kind;
+    const int32_t first = s->n_columns;
+    read_node *n = &s->nodes[s->n_nodes++];
+    *n = (read_node){node, b, -1, context_def, context_rep};
+    tarn_code code = TARN_OK;
+    if (kind == TARN_VARIANT) {
+        code = plan_variant(s, node, context_def, b, err);
+    } else if (node->leaf >= 0) {
+        add_column(s, node->leaf, b, context_def, node->is_nullable);
+    } else {
+        const bool list = kind == TARN_LIST || kind == TARN_MAP;
+        code = plan_children(s, index, list ? node->def_entry : context_def,
+                             list ? node->rep : context_rep, b, err);
+        /* Whether and how often it is there is only told by a column below it. */
+        if (code == TARN_OK && s->n_columns == first && node->first_leaf < node->end_leaf &&
+            (list || node->def > context_def)) {
+            add_column(s, node->first_leaf, NULL, context_def, false);
+        }
+        if (code == TARN_OK && list && s->n_columns == first) {
+            code = err_set(err, TARN_CORRUPT, "list %.*s had no column below it",
+                           STR_ARG(node->field->name));
+        }
+    }
+    n->levels = s->n_columns > first ? first : -1;
+    return code;
+}
+
+static tarn_code copy_choices(parquet_scan *s, const parquet_scan_options *options,
+                              tarn_error *err) {
+    const size_t n_nodes = (size_t)s->file->schema->n_nodes;
+    const size_t n_groups = (size_t)s->file->footer.n_row_groups;
+    s->selected = arena_alloc(&s->arena, n_nodes + 1);
+    s->groups = arena_alloc(&s->arena, n_groups + 1);
+    s->nodes = ARENA_ARRAY(&s->arena, read_node, n_nodes + 1);
+    s->columns = ARENA_ARRAY(&s->arena, read_column, (size_t)s->file->schema->n_leaves + 1);
+    if (s->selected == NULL || s->groups == NULL || s->nodes == NULL || s->columns == NULL) {
+        return err_nomem(err);
+    }
+    memset(s->selected, 1, n_nodes);
+    memset(s->groups, 1, n_groups);
+    if (options != NULL && options->selected != NULL) {
+        memcpy(s->selected, options->selected, n_nodes);
+    }
+    if (options != NULL && options->groups != NULL) {
+        memcpy(s->groups, options->groups, n_groups);
+    }
+    if (options != NULL) {
+        s->ranges = options->ranges;
+        s->n_ranges = options->n_ranges;
+    }
+    s->batch_rows =
+        options != NULL && options->batch_rows > 0 ? options->batch_rows : PARQUET_BATCH_ROWS;
+    s->type = type_prune(&s->arena, s->file->schema->root, s->selected);
+    return s->type != NULL ? TARN_OK : err_nomem(err);
+}
+
+tarn_code parquet_scan_open(parquet_file *file, const parquet_scan_options *options,
+                            parquet_scan **out, tarn_error *err) {
+    parquet_scan *s = env_calloc(file->env, 1, sizeof *s);
+    if (s == NULL) {
+        return err_nomem(err);
+    }
+    tarn_code code = TARN_OK;
+    s->file = file;
+    s->env = file->env;
+    arena_init(&s->arena, s->env);
+    arena_init(&s->group_arena, s->env);
+    codec_ctx_init(&s->codec, s->env);
+    TRY(copy_choices(s, options, err));
+    TRY(builder_init(&s->root, s->env, s->type, err));
+    TRY(plan_children(s, -1, 0, 0, &s->root, err));
+    *out = s;
+    s = NULL;
+done:
+    parquet_scan_close(s);
+    return code;
+}
+
+static void close_group(parquet_scan *s) {
+    for (int32_t i = 0; i < s->n_columns; i++) {
+        read_column *c = &s->columns[i];
+        const read_column plan = {.file = c->file,
+                                  .codec = c->codec,
+                                  .index = c->index,
+                                  .leaf = c->leaf,
+                                  .builder = c->builder,
+                                  .slot_def = c->slot_def,
+                                  .convert = c->convert,
+                                  .with_levels = c->with_levels};
+        column_release(c);
+        *c = plan;
+    }
+    arena_release(&s->group_arena);
+    s->open = false;
+}
+
+void parquet_scan_close(parquet_scan *s) {
+    if (s == NULL) {
+        return;
+    }
+    close_group(s);
+    builder_release(&s->root);
+    codec_ctx_release(&s->codec);
+    arena_release(&s->arena);
+    env_free(s->env, s);
+}
+
+const tarn_type *parquet_scan_type(const parquet_scan *scan) {
+    return scan->type;
+}
+
+/* ---- row groups ---- */
+
+/* The rows of a group that are wanted, as runs. */
+static tarn_code find_runs(parquet_scan *s, int32_t group, tarn_error *err) {
+    const int64_t first = s->file->group_first_rows[group];
+    const int64_t rows = s->file->footer.row_groups[group].num_rows;
+    s->n_runs = 0;
+    s->run = 0;
+    size_t n = 1;
+    if (s->ranges != NULL) {
+        while (s->range < s->n_ranges && s->ranges[s->range].end <= first) {
+            s->range++;
+        }
+        for (n = 0; s->range + n < s->n_ranges && s->ranges[s->range + n].start < first + rows;) {
+            n++;
+        }
+    }
+    s->runs = ARENA_ARRAY(&s->group_arena, read_run, n + 1);
+    if (s->runs == NULL) {
+        return err_nomem(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        read_run run = {0, rows};
+        if (s->ranges != NULL) {
+            const parquet_range *r = &s->ranges[s->range + i];
+            run.start = r->start > first ? r->start - first : 0;
+            run.end = r->end < first + rows ? r->end - first : rows;
+        }
+        if (run.start < run.end) {
+            s->runs[s->n_runs++] = run;
+        }
+    }
+    return TARN_OK;
+}
+
+static tarn_code open_columns(parquet_scan *s, int32_t group, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < s->n_columns && code == TARN_OK; i++) {
+        read_column *c = &s->columns[i];
+        c->env = s->env;
+        c->group = group;
+        c->chunk = &s->file->footer.row_groups[group].columns[c->index];
+        if (!THRIFT_HAS(c->chunk, PARQUET_CHUNK_META) ||
+            THRIFT_HAS(c->chunk, PARQUET_CHUNK_CRYPTO)) {
+            return column_error(c, TARN_UNSUPPORTED, err, "was encrypted");
+        }
+        if (THRIFT_HAS(c->chunk, PARQUET_CHUNK_FILE_PATH) && c->chunk->file_path.len > 0) {
+            return column_error(c, TARN_UNSUPPORTED, err, "was in another file, %.*s",
+                                STR_ARG(c->chunk->file_path));
+        }
+        code = column_open(c, err);
+    }
+    if (code == TARN_OK) {
+        code = fetch_group(s->file, s->columns, s->n_columns, s->runs, s->n_runs, &s->group_arena,
+                           err);
+    }
+    return code;
+}
+
+/* Opens the next wanted row group that has wanted rows; none: s->open stays false. */
+static tarn_code open_group(parquet_scan *s, tarn_error *err) {
+    for (; s->group < s->file->footer.n_row_groups; s->group++) {
+        if (!s->groups[s->group] || s->file->footer.row_groups[s->group].num_rows == 0) {
+            continue;
+        }
+        tarn_code code = find_runs(s, s->group, err);
+        if (code != TARN_OK) {
+            return code;
+        }
+        if (s->n_runs == 0) {
+            continue;
+        }
+        code = open_columns(s, s->group, err);
+        s->open = code == TARN_OK;
+        s->at = s->runs[0].start;
+        return code;
+    }
+    return TARN_OK;
+}
+
+/* Lets go of a row group that is read, and opens the next; *more is false at the end. */
+static tarn_code need_group(parquet_scan *s, bool *more, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (s->open && s->at == s->runs[s->run].end) {
+        s->run++;
+        if (s->run < s->n_runs) {
+            s->at = s->runs[s->run].start;
+        } else {
+            close_group(s);
+            s->group++;
+        }
+    }
+    if (!s->open) {
+        code = open_group(s, err);
+    }
+    *more = s->open;
+    return code;
+}
+
+static tarn_code read_batch(parquet_scan *s, int64_t n, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < s->n_columns && code == TARN_OK; i++) {
+        read_column *c = &s->columns[i];
+        code = column_seek(c, s->at, err);
+        if (code == TARN_OK && c->builder != NULL) {
+            code = builder_reserve(c->builder, n, err);
+        }
+        if (code == TARN_OK) {
+            code = column_read(c, n, err);
+        }
+    }
+    if (code == TARN_OK) {
+        code = nested_fill(s->nodes, s->n_nodes, s->columns, n, err);
+    }
+    s->root.length = n;
+    return code;
+}
+
+tarn_code parquet_scan_next(parquet_scan *s, tarn_batch *out, int64_t *first_row, tarn_error *err) {
+    bool more = false;
+    if (s->failed) {
+        return err_set(err, TARN_INVALID, "%s: a scan that had failed was read on",
+                       s->file->source->name);
+    }
+    tarn_code code = env_check_cancel(s->env, err);
+    if (code == TARN_OK) {
+        code = need_group(s, &more, err);
+    }
+    if (code == TARN_OK && !more) {
+        memset(out, 0, sizeof *out);
+        return TARN_OK;
+    }
+    int64_t n = 0;
+    if (code == TARN_OK) {
+        const int64_t left = s->runs[s->run].end - s->at;
+        n = left < s->batch_rows ? left : s->batch_rows;
+        code = read_batch(s, n, err);
+    }
+    if (code == TARN_OK) {
+        code = builder_finish_batch(&s->root, out, err);
+    }
+    if (code != TARN_OK) {
+        s->failed = true;
+        return code;
+    }
+    if (first_row != NULL) {
+        *first_row = s->file->group_first_rows[s->group] + s->at;
+    }
+    s->at += n;
+    return TARN_OK;
+}
