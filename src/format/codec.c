@@ -4,7 +4,7 @@
  * Every codec is one function that unpacks into a room of given size and says one of: done, room
  * too small, damaged, no memory. Exact and growing output are built on that alone, so no codec can
  * allocate by what its input claims. zstd and brotli take their memory from the env; libdeflate and
- * snappy have no way to be given an allocator and use the C library's. */
+ * snappy cannot be given an allocator and use the C library's. */
 #include "format/codec.h"
 
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_customMem: memory that the env counts */
@@ -17,6 +17,7 @@
 #include <zstd_errors.h>
 
 #include <limits.h>
+#include <stdlib.h>
 
 #include "base/num.h"
 
@@ -507,6 +508,46 @@ static tarn_code pack_lz4(bool framed, tarn_str src, tarn_buf *out, tarn_error *
     return TARN_OK;
 }
 
+/* Brotli's encoder (1.0) ends the process when an allocation fails. What the env refuses it gets
+ * from the C library instead, and the refusal is told when it is done. */
+typedef struct brotli_memory {
+    tarn_env *env;
+    bool refused;
+} brotli_memory;
+
+typedef union brotli_block { /* in front of each block: whose it is */
+    bool from_env;
+    max_align_t align;
+} brotli_block;
+
+static void *brotli_alloc(void *opaque, size_t size) {
+    brotli_memory *memory = opaque;
+    brotli_block *block = env_alloc(memory->env, sizeof *block + size);
+    bool from_env = block != NULL;
+    if (!from_env) {
+        memory->refused = true;
+        block = malloc(sizeof *block + size);
+    }
+    if (block == NULL) {
+        return NULL;
+    }
+    block->from_env = from_env;
+    return block + 1;
+}
+
+static void brotli_free(void *opaque, void *ptr) {
+    brotli_memory *memory = opaque;
+    if (ptr == NULL) {
+        return;
+    }
+    brotli_block *block = (brotli_block *)ptr - 1;
+    if (block->from_env) {
+        env_free(memory->env, block);
+    } else {
+        free(block);
+    }
+}
+
 static tarn_code pack_brotli(codec_ctx *ctx, int level, tarn_str src, tarn_buf *out,
                              tarn_error *err) {
     tarn_code code = check_level(CODEC_BROTLI, &level, 0, 11, 5, err);
@@ -518,7 +559,8 @@ static tarn_code pack_brotli(codec_ctx *ctx, int level, tarn_str src, tarn_buf *
     if (code != TARN_OK) {
         return code;
     }
-    BrotliEncoderState *state = BrotliEncoderCreateInstance(zstd_alloc, zstd_free, ctx->env);
+    brotli_memory memory = {ctx->env, false};
+    BrotliEncoderState *state = BrotliEncoderCreateInstance(brotli_alloc, brotli_free, &memory);
     if (state == NULL) {
         return err_nomem(err);
     }
@@ -533,9 +575,11 @@ static tarn_code pack_brotli(codec_ctx *ctx, int level, tarn_str src, tarn_buf *
                                             &out_left, &dst, NULL) &&
                 BrotliEncoderIsFinished(state);
     BrotliEncoderDestroyInstance(state);
+    if (memory.refused) {
+        return err_nomem(err);
+    }
     if (!done) {
-        return out_left > 0 ? err_nomem(err)
-                            : err_set(err, TARN_INTERNAL, "brotli did not fit its own bound");
+        return err_set(err, TARN_INTERNAL, "brotli did not fit its own bound");
     }
     out->len += bound - out_left;
     return TARN_OK;

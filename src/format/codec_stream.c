@@ -323,6 +323,7 @@ static tarn_code start_zstd(packed_sink *s, int level, tarn_error *err) {
                        level, ZSTD_maxCLevel());
     }
     ZSTD_CCtx_setParameter(s->zstd, ZSTD_c_compressionLevel, level);
+    ZSTD_CCtx_setParameter(s->zstd, ZSTD_c_checksumFlag, 1); /* as gzip has one */
     return TARN_OK;
 }
 
