@@ -10,10 +10,20 @@
 #include "base/num.h"
 
 #if defined(__SANITIZE_ADDRESS__)
+#define UNDER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#endif
+
+#if defined(UNDER_ASAN)
 #include <sanitizer/asan_interface.h>
+#define REDZONE_BYTES      ((size_t)16) /* between allocations, so that stepping over is seen */
 #define POISON(ptr, len)   ASAN_POISON_MEMORY_REGION((ptr), (len))
 #define UNPOISON(ptr, len) ASAN_UNPOISON_MEMORY_REGION((ptr), (len))
 #else
+#define REDZONE_BYTES      ((size_t)0)
 #define POISON(ptr, len)   ((void)(ptr), (void)(len))
 #define UNPOISON(ptr, len) ((void)(ptr), (void)(len))
 #endif
@@ -37,7 +47,8 @@ static unsigned char *block_data(arena_block *block) {
 }
 
 static size_t round_up(size_t size) {
-    return size == 0 ? ALIGN_BYTES : (size + ALIGN_BYTES - 1) & ~(ALIGN_BYTES - 1);
+    size_t rounded = size == 0 ? ALIGN_BYTES : (size + ALIGN_BYTES - 1) & ~(ALIGN_BYTES - 1);
+    return rounded + REDZONE_BYTES;
 }
 
 void arena_init(tarn_arena *arena, tarn_env *env) {

@@ -16,6 +16,6 @@
 #define LIMIT_EXPR_DEPTH          200             /* nesting of a filter */
 #define LIMIT_EXPR_LITERALS       100000          /* literals of one filter */
 #define LIMIT_THREADS             1024            /* worker threads of one env */
-#define LIMIT_OPEN_WRITERS        1000 /* partitions written at once; the coldest is closed beyond */
+#define LIMIT_OPEN_WRITERS        1000 /* partitions open at once; then the coldest closes */
 
 #endif

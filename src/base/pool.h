@@ -1,6 +1,7 @@
 /* base/pool.h - the only place with threads. A bounded set of workers per env.
  * Work items own their errors. A waiter runs queued work while it waits, so nested use cannot
- * deadlock. */
+ * deadlock. For the same reason no lock may be held while waiting, and a task may itself wait only
+ * for I/O and for other tasks. */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
 
