@@ -1,0 +1,110 @@
+/* dml/purge.c - see purge.h. */
+#include "dml/purge.h"
+
+#include "base/map.h"
+#include "iceberg/manifest.h"
+
+typedef struct purge_work {
+    tarn_env *env;
+    tarn_store *store;
+    const tarn_metadata *metadata;
+    tarn_arena arena;
+    tarn_map done; /* paths removed, or manifests read, once */
+    bool keep_data;
+    tarn_code code; /* first failure */
+    tarn_error *err;
+} purge_work;
+
+static void note(purge_work *w, tarn_code code, const tarn_error *err) {
+    if (code != TARN_OK && code != TARN_NOT_FOUND && w->code == TARN_OK) {
+        w->code = code;
+        if (w->err != NULL) {
+            *w->err = *err;
+        }
+    }
+}
+
+static void remove_once(purge_work *w, tarn_str path) {
+    tarn_error err = TARN_ERROR_INIT;
+    bool added = false;
+    tarn_str kept = arena_str(&w->arena, path);
+    if (kept.data == NULL || map_put(&w->done, kept, &added) == NULL) {
+        note(w, err_nomem(&err), &err);
+    } else if (added && path.len > 0) {
+        note(w, store_remove(w->store, path, &err), &err);
+    }
+}
+
+static void purge_entries(purge_work *w, const tarn_manifest *manifest) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    io_source *source = NULL;
+    manifest_entries entries;
+    manifest_read_options options;
+    memset(&options, 0, sizeof options);
+    arena_init(&arena, w->env);
+    tarn_code code = store_open(w->store, manifest->path, manifest->length, &source, &err);
+    if (code == TARN_OK) {
+        code = manifest_read(&arena, source, w->metadata, manifest, &options, &entries, &err);
+        source->close(source);
+    }
+    for (int64_t i = 0; code == TARN_OK && i < entries.count; i++) {
+        remove_once(w, entries.items[i].file.path);
+    }
+    note(w, code, &err);
+    arena_release(&arena);
+}
+
+static void purge_snapshot(purge_work *w, const tarn_snapshot *snapshot) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    io_source *source = NULL;
+    const tarn_manifest *manifests;
+    int32_t n = 0;
+    arena_init(&arena, w->env);
+    tarn_code code = TARN_OK;
+    if (snapshot->manifest_list.len > 0) {
+        code = store_open(w->store, snapshot->manifest_list, -1, &source, &err);
+    }
+    if (code == TARN_OK && source != NULL) {
+        code = manifest_list_read(&arena, source, &manifests, &n, &err);
+        source->close(source);
+    }
+    note(w, code, &err);
+    for (int32_t i = 0; code == TARN_OK && i < n; i++) {
+        if (!w->keep_data && map_find(&w->done, manifests[i].path) == NULL) {
+            purge_entries(w, &manifests[i]);
+        }
+        remove_once(w, manifests[i].path);
+    }
+    remove_once(w, snapshot->manifest_list);
+    arena_release(&arena);
+}
+
+tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version *version,
+                      tarn_error *err) {
+    const tarn_metadata *m = version->metadata;
+    bool gc;
+    tarn_code code = properties_bool(&m->properties, "gc.enabled", true, &gc, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    purge_work w;
+    memset(&w, 0, sizeof w);
+    w.env = env;
+    w.store = store;
+    w.metadata = m;
+    w.keep_data = !gc;
+    w.err = err;
+    arena_init(&w.arena, env);
+    map_init(&w.done, &w.arena);
+    for (int32_t i = 0; i < m->n_snapshots; i++) {
+        purge_snapshot(&w, m->snapshots[i]);
+    }
+    for (int32_t i = 0; i < m->n_metadata_log; i++) {
+        remove_once(&w, m->metadata_log[i].metadata_file);
+    }
+    remove_once(&w, version->metadata_location);
+    arena_release(&w.arena);
+    return w.code;
+}
