@@ -205,9 +205,7 @@ static tarn_code parse_struct(text_parser *p, int depth, const tarn_type **out) 
         }
         tarn_field field = type_make_field(TARN_NO_ID, false, STR_NULL, NULL);
         TRY(take_name(p, &field.name));
-        if (!take_char(p, ':')) {
-            return fail_at(p, "no colon after a field name");
-        }
+        (void)take_char(p, ':'); /* "a int" as in SQL is as good as "a: int" */
         TRY(parse_type(p, depth + 1, &field.type));
         TRY(take_required(p, &field.required));
         if (map_put(&names, field.name, &added) == NULL) {

@@ -122,7 +122,7 @@ static void test_text(void **state) {
         "variant",
     };
     static const char *const bad[] = {"",          "lon",          "decimal(9)",
-                                      "list<int",  "list int",     "struct<a int>",
+                                      "list<int",  "list int",     "struct<a, int>",
                                       "int,",      "struct<a: >",  "struct<a: int, a: int>",
                                       "map<int>",  "decimal(0,0)", "fixed[99999999999]",
                                       "list<int>>"};
