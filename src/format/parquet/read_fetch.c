@@ -12,6 +12,9 @@
  */
 #define JOIN_GAP_BYTES  (64 << 10)
 #define JOIN_MOST_BYTES (64 << 20)
+/* Some old writers forgot the dictionary page's header when they summed a chunk's size
+ * (PARQUET-816). */
+#define SLACK_BYTES 100
 
 typedef struct want {
     int64_t start, len;
@@ -194,6 +197,8 @@ static tarn_code want_column(read_column *c, const read_run *runs, size_t n_runs
     if (segment == NULL) {
         return err_nomem(err);
     }
+    const int64_t after = c->file->source->size_bytes - start - len;
+    len += after < SLACK_BYTES ? after : SLACK_BYTES;
     segment->offset = start;
     segment->len = (size_t)len;
     c->segments = segment;

@@ -28,7 +28,7 @@ static tarn_code check_length(const filler *f, const read_node *n, int64_t lengt
 }
 
 static tarn_code room_for(tarn_builder *b, int64_t n, bool validity, tarn_error *err) {
-    tarn_code code = builder_reserve(b, n, err);
+    tarn_code code = builder_reserve(b, n > 0 ? n : 1, err); /* offsets[0] is there even for none */
     return code == TARN_OK && validity ? builder_need_validity(b, err) : code;
 }
 
