@@ -112,6 +112,22 @@ bool store_exists(tarn_store *store, tarn_str path) {
     return store_stat(store, path, &info, NULL) == TARN_OK;
 }
 
+static void log_orphan(tarn_store *store, tarn_code code, const tarn_error *err) {
+    if (code != TARN_OK && code != TARN_NOT_FOUND && code != TARN_CONFLICT) {
+        env_log(store->env, TARN_LOG_WARN, "store", "orphan", "%s", err->message);
+    }
+}
+
+void store_discard(tarn_store *store, tarn_str path) {
+    tarn_error err = TARN_ERROR_INIT;
+    log_orphan(store, store_remove(store, path, &err), &err);
+}
+
+void store_discard_folder(tarn_store *store, tarn_str folder) {
+    tarn_error err = TARN_ERROR_INIT;
+    log_orphan(store, store_remove_folder(store, folder, &err), &err);
+}
+
 static bool is_scheme_char(char c, bool first) {
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     bool other = (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';

@@ -89,6 +89,9 @@ tarn_code store_put(tarn_store *store, tarn_str path, store_mode mode, tarn_str 
 tarn_code store_get(tarn_store *store, tarn_str path, size_t max_bytes, tarn_buf *out,
                     tarn_error *err) TARN_MUST_USE;
 bool store_exists(tarn_store *store, tarn_str path);
+/* Removes what is of no use any more; a failure leaves an orphan and is only logged. */
+void store_discard(tarn_store *store, tarn_str path);
+void store_discard_folder(tarn_store *store, tarn_str folder); /* if empty */
 
 /* Local files. Takes absolute or relative paths, file:PATH, file:/PATH, file:///PATH,
  * file://localhost/PATH; URIs are percent-decoded? NO: paths in metadata are literal (spec, "Paths

@@ -1,0 +1,73 @@
+/* catalog/catalog_int.h - what the catalogs share: the next document of a table
+ * (catalog_document.c) and the versions that a folder holds (catalog_folder.c). */
+#ifndef CATALOG_CATALOG_INT_H
+#define CATALOG_CATALOG_INT_H
+
+#include "catalog/catalog.h"
+
+/* The checked wrappers call these before any catalog sees an ident. */
+tarn_code ident_check_namespace(const tarn_ident *ident, tarn_error *err) TARN_MUST_USE;
+tarn_code ident_check_table(const tarn_ident *ident, tarn_error *err) TARN_MUST_USE;
+/* "a.b.c" for messages, in arena; "?" when there is no memory. */
+const char *ident_label(tarn_arena *arena, const tarn_ident *ident);
+/* A name as one part of a path that no reader can misread: slashes, percent and the characters that
+ * some URI readers cut at become %XX, and so do "." and "..". NULL data: no memory. */
+tarn_str ident_path_part(tarn_arena *arena, tarn_str name);
+
+tarn_table_version *table_version_new(tarn_env *env); /* NULL: no memory */
+
+/* The document that a commit wants to make current. version was parsed back from the very bytes
+ * that are written, so what becomes current can be read. */
+typedef struct catalog_document {
+    tarn_arena arena;
+    tarn_buf json;
+    tarn_buf packed; /* gzip; empty when stored plain */
+    tarn_table_version *version;
+    int32_t n_removed; /* older documents that fall out of the log */
+    const tarn_str *removed;
+    bool remove_old; /* write.metadata.delete-after-commit.enabled */
+    bool trims;      /* the same, of base or of this: old documents may vanish */
+    bool unique;     /* nobody else's commit can have the same bytes */
+} catalog_document;
+
+void document_init(catalog_document *doc, tarn_env *env);
+void document_release(catalog_document *doc);
+/* Checks the requirements on base (NULL: no table), applies the changes, writes and reads back. */
+tarn_code document_build(catalog_document *doc, tarn_table_version *base,
+                         const tarn_change_set *set, tarn_error *err) TARN_MUST_USE;
+/* Fixes where it will be and how it is stored. */
+tarn_code document_pack(catalog_document *doc, tarn_str location, bool gzip,
+                        tarn_error *err) TARN_MUST_USE;
+tarn_str document_bytes(const catalog_document *doc);
+/* Writes it if nothing is there. *sent: the store was asked to show it, so that a failure other
+ * than CONFLICT may have taken effect. */
+tarn_code document_send(const catalog_document *doc, tarn_store *store, bool *sent,
+                        tarn_error *err) TARN_MUST_USE;
+/* Removes the documents that fell out of the log, when the table wants that; failures are logged.
+ */
+void document_remove_old(const catalog_document *doc, tarn_store *store);
+/* Whether the table once was at this document: current is it, or names it in its log. */
+bool document_is_in_history(const catalog_document *doc, const tarn_table_version *current);
+
+bool metadata_wants_gzip(const tarn_metadata *m);
+
+/* vN.metadata.json, vN.gz.metadata.json and the older vN.metadata.json.gz. */
+bool folder_parse_version(tarn_str file_name, int64_t *number);
+/* NNNNN-<anything>.metadata.json (and with gz), as catalogs with a pointer name them. */
+bool folder_parse_sequence(tarn_str file_name, int64_t *number);
+tarn_str folder_file_name(tarn_str path); /* after the last slash */
+const char *folder_version_name(tarn_arena *arena, int64_t number, bool gzip);
+
+/* The current vN of a metadata folder: from the hint forward, else by listing. NOT_FOUND when it
+ * holds none. what names the table in errors. */
+tarn_code folder_current_version(tarn_store *store, tarn_arena *arena, tarn_str folder,
+                                 const char *what, int64_t *number, tarn_str *location,
+                                 tarn_error *err) TARN_MUST_USE;
+/* The highest vN by listing alone; 0 when there is none. */
+tarn_code folder_highest_version(tarn_store *store, tarn_str folder, int64_t *number,
+                                 tarn_error *err) TARN_MUST_USE;
+/* Best effort: a failure is logged, and the old hint stays. */
+void folder_write_hint(tarn_store *store, tarn_arena *arena, tarn_str folder, int64_t number);
+#define FOLDER_HINT_NAME "version-hint.text"
+
+#endif
