@@ -1,0 +1,189 @@
+"""What the interop tests share: running the command, other readers and writers, and saying what failed.
+
+A test program calls case() for each thing that must hold and ends with sys.exit(finish()). Environment: TARN (the command
+under test), set by ctest. Exit status 77 says that something the whole program needs is not on this machine.
+"""
+import glob
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import rows
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+FIXTURES = os.path.join(ROOT, "tests", "fixtures")
+SHARED = os.path.join(os.path.dirname(ROOT), "shared")
+SECONDS = 120
+SKIPPED = 77
+
+results = {"passed": 0, "failed": 0, "refused": 0}
+
+
+def need(*modules):
+    """Leaves with 77 where the Python packages are not installed."""
+    missing = [m for m in modules if importlib.util.find_spec(m) is None]
+    if missing:
+        print("SKIPPED: no Python package %s (./dev setup installs it)" % ", ".join(missing))
+        sys.exit(SKIPPED)
+
+
+def binary():
+    path = os.environ.get("TARN") or os.path.join(ROOT, "build", "release", "tarn")
+    if not os.path.exists(path):
+        print("the command is not at %s; set TARN" % path)
+        sys.exit(1)
+    return path
+
+
+class Answer:
+    def __init__(self, arguments, done):
+        self.arguments, self.status, self.out, self.err = arguments, done.returncode, done.stdout, done.stderr
+
+    @property
+    def rows(self):
+        return rows.parse(self.out)
+
+    def __str__(self):
+        return "tarn %s -> %d\n%s%s" % (" ".join(self.arguments), self.status, self.out[-1500:], self.err[-1500:])
+
+
+def tarn(*arguments, folder=None, stdin=None, check=True, env=None, seconds=SECONDS):
+    """Runs the command; fails unless it ends with 0 (check=False: gives the answer whatever it is)."""
+    arguments = [str(a) for a in arguments]
+    done = subprocess.run([binary()] + arguments, cwd=folder, input=stdin, capture_output=True, text=True, encoding="utf-8",
+                          errors="surrogateescape", timeout=seconds, env={**os.environ, **(env or {})})
+    answer = Answer(arguments, done)
+    if done.returncode < 0 or "Sanitizer" in done.stderr or "assertion failed" in done.stderr:
+        raise AssertionError("the command crashed: %s" % answer)
+    if check and done.returncode != 0:
+        raise AssertionError(str(answer))
+    return answer
+
+
+def cat(what, *options, moved=None, **more):
+    """The rows of a table, a metadata file or a data file."""
+    arguments = ["cat", what, "--format", "ndjson"] + (["--moved", moved] if moved else []) + list(options)
+    return tarn(*arguments, **more)
+
+
+class Refused(Exception):
+    """What this version says it cannot read; never counted as passed."""
+
+
+def must_refuse(answer, *words):
+    """The command failed, and said each of words."""
+    assert answer.status > 0, "was to fail: %s" % answer
+    for word in words:
+        assert str(word).lower() in answer.err.lower(), "the error does not say %r: %s" % (word, answer)
+
+
+def same(ours, theirs, ordered=False):
+    text = rows.difference(ours, theirs, ordered)
+    assert text is None, text
+
+
+def equal(got, want):
+    assert got == want, "got %r, wanted %r" % (got, want)
+
+
+def case(name, fn, *arguments):
+    """One thing that must hold."""
+    try:
+        fn(*arguments)
+        results["passed"] += 1
+    except Refused as refusal:
+        results["refused"] += 1
+        print("refused %s: %s" % (name, refusal))
+    except Exception as error:  # whatever it is, the case failed and the others still run
+        results["failed"] += 1
+        text = str(error) if isinstance(error, AssertionError) and str(error) else traceback.format_exc()
+        print("FAILED %s: %s" % (name, text))
+    sys.stdout.flush()
+
+
+def finish():
+    print("%(passed)d passed, %(refused)d refused, %(failed)d failed" % results)
+    return 1 if results["failed"] or not results["passed"] else 0
+
+
+class Workshop:
+    """A folder of its own with a SQLite catalog and a warehouse, as the command makes them by default."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="tarn-interop-")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def tarn(self, *arguments, **more):
+        return tarn(*arguments, folder=self.folder, **more)
+
+    def cat(self, what, *options, **more):
+        return cat(what, *options, folder=self.folder, **more)
+
+    def catalog(self):
+        """PyIceberg on the same database."""
+        from pyiceberg.catalog.sql import SqlCatalog
+        return SqlCatalog("tarn", uri="sqlite:///" + self.path("tarn.db"), warehouse="file://" + self.path("warehouse"))
+
+    def metadata(self, name):
+        """Path of a table's current metadata file, from the database itself."""
+        import sqlite3
+        namespace, table = name.rsplit(".", 1)
+        with sqlite3.connect(self.path("tarn.db")) as database:
+            found = database.execute("select metadata_location from iceberg_tables where table_namespace = ? and table_name = ?",
+                                     (namespace, table)).fetchone()
+        assert found, "table %s is not in the database" % name
+        path = local(found[0])
+        return path if os.path.isabs(path) else self.path(path)
+
+    def pyiceberg_rows(self, name, **scan):
+        return rows.arrow_rows(self.catalog().load_table(name).scan(**scan).to_arrow())
+
+    def duckdb_rows(self, name, where=""):
+        return duckdb_rows(self.metadata(name), where)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return name
+
+
+def local(location):
+    """file:/x, file:///x and /x as a path."""
+    if location.startswith("file:"):
+        return "/" + location[5:].lstrip("/")
+    return location
+
+
+def duckdb_connection():
+    """DuckDB with the extension wheels duckdb-extension-avro and duckdb-extension-iceberg."""
+    import duckdb
+    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    connection.execute("set timezone='UTC'")
+    for name in ("avro", "iceberg"):
+        folder = os.path.dirname(importlib.util.find_spec("duckdb_extension_" + name).origin)
+        connection.execute("load '%s'" % glob.glob(folder + "/**/%s.duckdb_extension" % name, recursive=True)[0])
+    return connection
+
+
+def duckdb_rows(metadata, where=""):
+    table = duckdb_connection().execute("select * from iceberg_scan(?) %s" % (where and "where " + where), [metadata]).to_arrow_table()
+    return rows.arrow_rows(table)
+
+
+def read_json(*names):
+    with open(os.path.join(*names), encoding="utf-8") as file:
+        return json.load(file)
