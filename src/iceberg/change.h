@@ -23,13 +23,19 @@ typedef enum change_kind {
     CHANGE_SET_PROPERTIES,
     CHANGE_REMOVE_PROPERTIES,
     CHANGE_REMOVE_PARTITION_SPECS,
-    CHANGE_REMOVE_SCHEMAS
+    CHANGE_REMOVE_SCHEMAS,
+    CHANGE_SET_STATISTICS,              /* json: the file */
+    CHANGE_REMOVE_STATISTICS,           /* ids: snapshots */
+    CHANGE_SET_PARTITION_STATISTICS,    /* json */
+    CHANGE_REMOVE_PARTITION_STATISTICS, /* ids: snapshots */
+    CHANGE_ADD_ENCRYPTION_KEY,          /* json */
+    CHANGE_REMOVE_ENCRYPTION_KEY        /* text: key id */
 } change_kind;
 
 typedef struct tarn_change {
     change_kind kind;
     tarn_str text;  /* uuid, location, ref name to remove */
-    int32_t number; /* format version; ids */
+    int32_t number; /* format version; ids; add-schema: last column id, or 0 */
     const tarn_schema *schema;
     const tarn_spec *spec;
     const tarn_sort_order *sort_order;
@@ -37,7 +43,8 @@ typedef struct tarn_change {
     tarn_ref ref;
     tarn_properties properties; /* set: pairs; remove: keys */
     int32_t n_ids;
-    const int64_t *ids; /* snapshots, specs, schemas to remove */
+    const int64_t *ids;     /* snapshots, specs, schemas to remove */
+    const json_value *json; /* statistics, partition statistics, encryption key */
 } tarn_change;
 
 typedef enum requirement_kind {
@@ -69,10 +76,10 @@ typedef struct tarn_change_set {
 /* CONFLICT naming the requirement, what was wanted and what is there. base NULL: no table. */
 tarn_code change_check(const tarn_metadata *base, const tarn_change_set *set,
                        tarn_error *err) TARN_MUST_USE;
-/* A new metadata in arena that may share parts of base (which must outlive it). base NULL with
- * REQUIRE_CREATE: a new table. Sets last-updated-ms to now_ms (never backwards), keeps snapshot
- * log, validates every change (unknown ids, sequence numbers not above the last, duplicate snapshot
- * ids, versions going down: INVALID). */
+/* Checks the requirements, then makes a new metadata in arena that may share parts of base and of
+ * set (both must outlive it). base NULL with REQUIRE_CREATE: a new table. Sets last-updated-ms to
+ * now_ms (never backwards), keeps snapshot log, validates every change (unknown ids, sequence
+ * numbers not above the last, duplicate snapshot ids, versions going down: INVALID). */
 tarn_code change_apply(tarn_arena *arena, const tarn_metadata *base, const tarn_change_set *set,
                        int64_t now_ms, const tarn_metadata **out, tarn_error *err) TARN_MUST_USE;
 /* The same with one metadata-log entry for the document being replaced, trimmed to

@@ -34,6 +34,8 @@ typedef struct tarn_edit {
     bool required;
     tarn_str doc;
     tarn_str text;
+    const json_value *default_value; /* EVOLVE_ADD_COLUMN: single-value JSON, initial and write
+                                        default (v3); NULL: none */
 } tarn_edit;
 
 /* All edits in order, as one change set with the requirements that protect it (uuid, current schema

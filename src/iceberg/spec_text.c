@@ -226,7 +226,7 @@ static bool is_time(transform_kind kind) {
 }
 
 tarn_code spec_check(const tarn_type *root, const tarn_partition_field *fields, int32_t n,
-                     tarn_error *err) {
+                     bool redundant, tarn_error *err) {
     for (int32_t i = 0; i < n; i++) {
         const tarn_partition_field *f = &fields[i];
         const tarn_field *column = type_child(root, f->name);
@@ -241,7 +241,8 @@ tarn_code spec_check(const tarn_type *root, const tarn_partition_field *fields, 
                 return err_set(err, TARN_INVALID, "partition field \"%.*s\" was there twice",
                                STR_ARG(f->name));
             }
-            if (fields[k].source_id == f->source_id && f->transform.kind != TRANSFORM_VOID &&
+            if (redundant && fields[k].source_id == f->source_id &&
+                f->transform.kind != TRANSFORM_VOID &&
                 (transform_eq(&fields[k].transform, &f->transform) ||
                  (is_time(fields[k].transform.kind) && is_time(f->transform.kind)))) {
                 return err_set(err, TARN_INVALID,
@@ -299,7 +300,7 @@ tarn_code spec_from_text(tarn_arena *arena, const tarn_type *root, tarn_str text
     if (c.at < text.len) {
         TRY(refuse(&c, "\",\" or the end"));
     }
-    TRY(spec_check(root, fields, spec.n_fields, err));
+    TRY(spec_check(root, fields, spec.n_fields, true, err));
     spec.fields = fields;
     *out = spec;
     *next_field_id = next;
