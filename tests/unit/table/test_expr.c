@@ -195,7 +195,7 @@ static void test_bind(void **state) {
     assert_int_equal(ids[0], 2);
     assert_int_equal(ids[1], 4);
     const tarn_expr *turned = expr_not(&arena, bound);
-    check_text(turned, env, "not", "i != 1 or l != 2 or i != 3");
+    check_text(turned, env, "not", "I != 1 or L != 2 or i != 3");
     arena_release(&arena);
     test_env_done(env);
 }
