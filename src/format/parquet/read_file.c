@@ -101,14 +101,6 @@ static tarn_code check_groups(parquet_file *file, tarn_error *err) {
     return TARN_OK;
 }
 
-/* parquet-mr before 1.8.2 (1.10.0 for some) ordered bytes as signed ones (PARQUET-251). The old min
- * and max are not used for bytes at all, so this only guards files that carry the new fields too.
- */
-static bool ordered_bytes_well(tarn_str created_by) {
-    return !str_starts_with(created_by, STR("parquet-mr version 1.7")) &&
-           !str_starts_with(created_by, STR("parquet-mr version 1.6"));
-}
-
 tarn_code parquet_open(tarn_env *env, io_source *source, const parquet_options *options,
                        parquet_file **out, tarn_error *err) {
     parquet_file *file = env_calloc(env, 1, sizeof *file);
@@ -128,7 +120,6 @@ tarn_code parquet_open(tarn_env *env, io_source *source, const parquet_options *
     TRY(parquet_schema_from_elements(&file->arena, file->footer.schema, file->footer.n_schema,
                                      file->options.int96_zoned, &file->schema, err));
     TRY(check_groups(file, err));
-    file->trust_binary_stats = ordered_bytes_well(file->footer.created_by);
     *out = file;
     file = NULL;
 done:

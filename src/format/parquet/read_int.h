@@ -9,6 +9,7 @@
 #define FORMAT_PARQUET_READ_INT_H
 
 #include "format/codec.h"
+#include "format/parquet/bloom.h"
 #include "format/parquet/decode_delta.h"
 #include "format/parquet/decode_hybrid.h"
 #include "format/parquet/parquet.h"
@@ -21,7 +22,6 @@ struct parquet_file {
     parquet_footer footer;
     const parquet_schema *schema;
     const int64_t *group_first_rows; /* n_row_groups + 1 */
-    bool trust_binary_stats;         /* false: written before PARQUET-251 was fixed */
 };
 
 /* ---- where a column's bytes are ---- */
@@ -185,5 +185,49 @@ typedef struct read_node { /* one node of the pruned type, in preorder */
 /* Completes the builders of all nodes for a batch of rows whose leaves were read. */
 tarn_code nested_fill(const read_node *nodes, int32_t n_nodes, const read_column *columns,
                       int64_t rows, tarn_error *err) TARN_MUST_USE;
+
+/* ---- pruning ---- */
+/* Whether min_value and max_value of a column mean anything: its order must be told. */
+bool stats_are_ordered(const parquet_file *file, int32_t leaf);
+/* Bounds in plain bytes into out->lower and upper, as far as they say anything. n_min SIZE_MAX:
+ * none. */
+void stats_bounds(const parquet_leaf *leaf, tarn_str min, tarn_str max, expr_stats *out);
+/* A value of a file's type as one of the table's type; false when it can't be said. */
+bool stats_promote(const tarn_type *type, tarn_value *v);
+
+typedef struct prune_column { /* a field that the filter names, and where the file has it */
+    int32_t field_id;
+    int32_t leaf; /* -1: it is not there, or not as a flat primitive */
+    /* per row group, made when first asked for */
+    bool bloom_tried, dictionary_tried, pages_tried;
+    parquet_bloom bloom;                 /* n_blocks 0: none */
+    read_column *dictionary;             /* NULL: none, or not all pages use it */
+    const parquet_offset_index *offsets; /* NULL: no page index */
+    const parquet_column_index *index;
+} prune_column;
+
+typedef struct pruner {
+    parquet_file *file;
+    tarn_arena *arena;  /* the caller's: the result */
+    tarn_arena scratch; /* of one row group */
+    codec_ctx codec;
+    int32_t group;
+    prune_column *columns;
+    size_t n_columns;
+    tarn_code code; /* first failure that is not mere damage of an index */
+    tarn_error *err;
+} pruner;
+
+prune_column *prune_find(pruner *p, const tarn_field *field); /* NULL: nothing is known */
+/* Failures to read an index: damage is forgotten (the rows will be read), others stay in p->code.
+ */
+bool prune_note(pruner *p, tarn_code code);
+/* False: no value of an equality (or IN, or prefix) can be in the row group. */
+bool prune_bloom(pruner *p, const tarn_expr *bound);
+bool prune_dictionary(pruner *p, const tarn_expr *bound);
+void prune_drop_group(pruner *p); /* forgets what belongs to a row group */
+/* Rows of the group that the page indexes leave, as runs in arena; *skipped counts pages. */
+tarn_code prune_pages(pruner *p, const tarn_expr *bound, const read_run **runs, size_t *n_runs,
+                      int64_t *skipped);
 
 #endif
