@@ -246,12 +246,12 @@ size_t convert_fixed(read_convert how, const uint8_t *raw, size_t raw_width, siz
 bool convert_utf8_ok(const uint8_t *bytes, const int32_t *offsets, int64_t n) {
     const size_t start = (size_t)offsets[0];
     const size_t len = (size_t)offsets[n] - start;
-    const uint8_t *p = bytes + start;
     uint64_t high = 0;
     size_t i = 0;
-    if (len == 0) {
+    if (len == 0) { /* there may be no bytes at all */
         return true;
     }
+    const uint8_t *p = bytes + start;
     for (; i + 32 <= len; i += 32) {
         high |= num_load_u64(p + i) | num_load_u64(p + i + 8) | num_load_u64(p + i + 16) |
                 num_load_u64(p + i + 24);
