@@ -5,6 +5,7 @@
 
 #define HINT_BYTES_MAX 1024
 #define FIND_TRIES     5
+#define STEPS_MAX      8
 
 /* Digits of s up to 18 (so that nothing overflows); returns how many. */
 static size_t parse_digits(tarn_str s, int64_t *number) {
@@ -117,6 +118,23 @@ tarn_code folder_highest_version(tarn_store *store, tarn_str folder, int64_t *nu
     return store_list_folder(store, folder, note_highest, number, err);
 }
 
+/* The highest version by listing, and where it is. What was listed may be removed as an old version
+ * before it is looked at; then it is listed again. */
+static tarn_code find_highest(tarn_store *store, tarn_arena *arena, tarn_str folder, int64_t *at,
+                              tarn_str *found, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    *found = STR_NULL;
+    for (int tries = 0; tries < FIND_TRIES && found->data == NULL; tries++) {
+        TRY(folder_highest_version(store, folder, at, err));
+        if (*at == 0) {
+            break;
+        }
+        TRY(find_version(store, arena, folder, *at, found, err));
+    }
+done:
+    return code;
+}
+
 tarn_code folder_current_version(tarn_store *store, tarn_arena *arena, tarn_str folder,
                                  const char *what, int64_t *number, tarn_str *location,
                                  tarn_error *err) {
@@ -128,24 +146,24 @@ tarn_code folder_current_version(tarn_store *store, tarn_arena *arena, tarn_str 
     if (at > 0) {
         TRY(find_version(store, arena, folder, at, &found, err));
     }
-    /* What was listed may be removed as an old version before it is looked at. */
-    for (int tries = 0; tries < FIND_TRIES && found.data == NULL; tries++) {
-        TRY(folder_highest_version(store, folder, &at, err));
-        if (at == 0) {
+    if (found.data == NULL) {
+        TRY(find_highest(store, arena, folder, &at, &found, err));
+    }
+    for (int steps = 1; found.data != NULL; steps++) {
+        TRY(find_version(store, arena, folder, at + 1, &next, err));
+        if (next.data == NULL) {
             break;
         }
-        TRY(find_version(store, arena, folder, at, &found, err));
+        found = next;
+        at++;
+        if (steps == STEPS_MAX) { /* the hint is far behind: one listing is cheaper */
+            TRY(find_highest(store, arena, folder, &at, &found, err));
+        }
     }
     if (found.data == NULL) {
         code =
             err_set(err, TARN_NOT_FOUND, "table %s had no metadata in %.*s", what, STR_ARG(folder));
         goto done;
-    }
-    TRY(find_version(store, arena, folder, at + 1, &next, err));
-    while (next.data != NULL) {
-        found = next;
-        at++;
-        TRY(find_version(store, arena, folder, at + 1, &next, err));
     }
     *number = at;
     *location = found;

@@ -511,8 +511,8 @@ static tarn_code set_up(sqlite_catalog *self, tarn_error *err) {
     bool refused;
     tarn_code code;
     TRY(sqlite_has_row(&self->db,
-                       "SELECT 1 FROM sqlite_master WHERE type='table' AND name IN "
-                       "('iceberg_tables', 'iceberg_namespace_properties') HAVING count(*)=2",
+                       "SELECT 1 WHERE (SELECT count(*) FROM sqlite_master WHERE type='table' AND "
+                       "name IN ('iceberg_tables', 'iceberg_namespace_properties'))=2",
                        0, NULL, &both, err));
     if (!both) {
         TRY(sqlite_begin(&self->db, err));

@@ -1,0 +1,747 @@
+/* Goal: every catalog that writes keeps the promises of catalog/catalog.h: one winner per base,
+ * three honest answers, names kept as they are. Method: each case runs on dir and SQLite catalogs,
+ * on local files and in memory, through a fault store. What a catalog does differently is told by
+ * the traits of KINDS. */
+#include "tempdir.h"
+
+#include "catalog/catalog.h"
+
+#include <pthread.h>
+
+typedef struct kind {
+    const char *name;
+    bool sqlite;
+    bool in_memory;
+} kind;
+
+static const kind KINDS[] = {
+    {"dir-file", false, false},
+    {"dir-memory", false, true},
+    {"sqlite-file", true, false},
+    {"sqlite-memory", true, true},
+};
+
+typedef struct fixture {
+    const kind *kind;
+    tarn_env *env;
+    tarn_arena arena;
+    char folder[64];
+    char warehouse[96];
+    tarn_store *inner; /* below the fault store; the catalog's */
+    store_fault_plan plan;
+    tarn_catalog *catalog;
+} fixture;
+
+static tarn_error err = TARN_ERROR_INIT;
+
+/* inner NULL: a store of its own kind. */
+static tarn_catalog *open_catalog(fixture *f, store_fault_plan *plan, tarn_store **inner) {
+    tarn_store *store = NULL;
+    tarn_catalog *catalog = NULL;
+    char path[128];
+    if (f->kind->in_memory) {
+        assert_ok(store_memory_new(f->env, &store, &err));
+    } else {
+        assert_ok(store_file_new(f->env, false, &store, &err));
+    }
+    *inner = store;
+    assert_ok(store_fault_new(store, plan, &store, &err));
+    (void)snprintf(path, sizeof path, "%s/catalog.db", f->folder);
+    if (f->kind->sqlite) {
+        assert_ok(catalog_sqlite_new(f->env, store, str_of(path), STR("c"), str_of(f->warehouse),
+                                     &catalog, &err));
+    } else {
+        assert_ok(catalog_dir_new(f->env, store, str_of(f->warehouse), &catalog, &err));
+    }
+    return catalog;
+}
+
+static void set_up(fixture *f, const kind *k) {
+    memset(f, 0, sizeof *f);
+    f->kind = k;
+    f->env = test_env();
+    arena_init(&f->arena, f->env);
+    test_tempdir(f->folder);
+    (void)snprintf(f->warehouse, sizeof f->warehouse, "%s/warehouse", f->folder);
+    f->catalog = open_catalog(f, &f->plan, &f->inner);
+}
+
+static void tear_down(fixture *f) {
+    catalog_close(f->catalog);
+    arena_release(&f->arena);
+    test_tempdir_done(f->folder);
+    test_env_done(f->env);
+}
+
+static tarn_ident ident(fixture *f, const char *text) {
+    tarn_ident out;
+    assert_ok(ident_parse(&f->arena, str_of(text), false, &out, &err));
+    return out;
+}
+
+static tarn_ident ns_ident(fixture *f, const char *text) {
+    tarn_ident out;
+    assert_ok(ident_parse(&f->arena, str_of(text), true, &out, &err));
+    return out;
+}
+
+static void make_ns(fixture *f, const char *text) {
+    tarn_ident ns = ns_ident(f, text);
+    assert_ok(catalog_create_namespace(f->catalog, &ns, NULL, &err));
+}
+
+static metadata_new_options table_options(fixture *f) {
+    metadata_new_options options = {0};
+    assert_ok(
+        type_from_text(&f->arena, STR("struct<id: long, name: string>"), &options.root, &err));
+    return options;
+}
+
+static tarn_code create_in(tarn_catalog *c, fixture *f, const char *name,
+                           tarn_table_version **out) {
+    metadata_new_options options = table_options(f);
+    tarn_ident table = ident(f, name);
+    return catalog_create(c, &table, &options, out, &err);
+}
+
+static tarn_table_version *load(tarn_catalog *c, fixture *f, const char *name) {
+    tarn_table_version *v = NULL;
+    tarn_ident table = ident(f, name);
+    assert_ok(catalog_load(c, &table, &v, &err));
+    return v;
+}
+
+static tarn_str property(const tarn_table_version *v, const char *key) {
+    return properties_str(&v->metadata->properties, key, "");
+}
+
+/* A change set of one property, and room for it. */
+typedef struct property_set {
+    tarn_property pair;
+    tarn_change change;
+    tarn_requirement requirement;
+    tarn_change_set set;
+} property_set;
+
+static const tarn_change_set *set_property(property_set *p, const tarn_table_version *base,
+                                           const char *key, const char *value) {
+    p->pair = (tarn_property){str_of(key), str_of(value)};
+    p->change = (tarn_change){.kind = CHANGE_SET_PROPERTIES, .properties = {1, &p->pair}};
+    p->requirement = (tarn_requirement){REQUIRE_UUID, base->metadata->table_uuid, 0};
+    p->set = (tarn_change_set){1, &p->requirement, 1, &p->change};
+    return &p->set;
+}
+
+static tarn_code commit_property(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
+                                 const char *key, const char *value, tarn_outcome_kind *outcome,
+                                 tarn_table_version **out, tarn_error *error) {
+    property_set p;
+    return catalog_commit(c, table, base, set_property(&p, base, key, value), outcome, out, error);
+}
+
+static int count_tables(fixture *f, const char *ns_text) {
+    tarn_ident ns = ns_ident(f, ns_text);
+    tarn_ident *tables = NULL;
+    int32_t n = -1;
+    assert_ok(catalog_list_tables(f->catalog, &f->arena, &ns, &tables, &n, &err));
+    return n;
+}
+
+static void expect_namespaces(fixture *f, const char *parent, const char *want) {
+    tarn_ident ns = ns_ident(f, parent);
+    tarn_ident *found = NULL;
+    int32_t n = 0;
+    tarn_buf text;
+    buf_init(&text, f->env, 0);
+    assert_ok(catalog_list_namespaces(f->catalog, &f->arena, &ns, &found, &n, &err));
+    for (int32_t i = 0; i < n; i++) {
+        assert_int_equal(found[i].n_levels, ns.n_levels + 1);
+        assert_ok(ident_text(&found[i], &text, &err));
+        assert_ok(buf_append_char(&text, ' ', &err));
+    }
+    assert_ok(buf_append_char(&text, 0, &err));
+    assert_string_equal((const char *)text.data, want);
+    buf_release(&text);
+}
+
+static void check_namespaces(fixture *f) {
+    tarn_properties p = {0};
+    tarn_ident a = ns_ident(f, "a");
+    tarn_ident a_b = ns_ident(f, "a.b");
+    tarn_ident none = ns_ident(f, "none");
+    expect_namespaces(f, "", "");
+    assert_code(catalog_load_namespace(f->catalog, &f->arena, &a, &p, &err), TARN_NOT_FOUND);
+    make_ns(f, "a");
+    make_ns(f, "a.b");
+    make_ns(f, "a-c");
+    make_ns(f, "A");
+    make_ns(f, "my_ns_112_1");
+    make_ns(f, "my_ns_1_2"); /* B38 */
+    assert_code(catalog_create_namespace(f->catalog, &a, NULL, &err), TARN_CONFLICT);
+    expect_namespaces(f, "", "A a a-c my_ns_112_1 my_ns_1_2 ");
+    expect_namespaces(f, "a", "a.b ");
+    expect_namespaces(f, "a.b", "");
+    tarn_ident *found;
+    int32_t n;
+    assert_code(catalog_list_namespaces(f->catalog, &f->arena, &none, &found, &n, &err),
+                TARN_NOT_FOUND);
+    assert_code(catalog_list_tables(f->catalog, &f->arena, &none, &found, &n, &err),
+                TARN_NOT_FOUND);
+    assert_ok(catalog_load_namespace(f->catalog, &f->arena, &a_b, &p, &err));
+    assert_code(catalog_drop_namespace(f->catalog, &a, &err), TARN_CONFLICT);
+    assert_ok(create_in(f->catalog, f, "a.b.t", NULL));
+    assert_code(catalog_drop_namespace(f->catalog, &a_b, &err), TARN_CONFLICT);
+    tarn_ident t = ident(f, "a.b.t");
+    assert_ok(catalog_drop(f->catalog, &t, &err));
+    assert_ok(catalog_drop_namespace(f->catalog, &a_b, &err));
+    assert_ok(catalog_drop_namespace(f->catalog, &a, &err));
+    assert_code(catalog_drop_namespace(f->catalog, &a, &err), TARN_NOT_FOUND);
+    expect_namespaces(f, "", "A a-c my_ns_112_1 my_ns_1_2 ");
+}
+
+static void check_namespace_properties(fixture *f) {
+    tarn_property pairs[] = {{STR("owner"), STR("o'x")}, {STR("empty"), STR("")}};
+    tarn_property more[] = {{STR("owner"), STR("y")}, {STR("z"), STR("1")}};
+    tarn_property gone[] = {{STR("empty"), STR("")}, {STR("never"), STR("")}};
+    tarn_property reserved = {STR("exists"), STR("false")};
+    tarn_properties set = {2, pairs};
+    tarn_properties second = {2, more};
+    tarn_properties removed = {2, gone};
+    tarn_properties bad = {1, &reserved};
+    tarn_properties p = {0};
+    tarn_ident ns = ns_ident(f, "n");
+    if (!f->kind->sqlite) {
+        assert_code(catalog_create_namespace(f->catalog, &ns, &set, &err), TARN_UNSUPPORTED);
+        return;
+    }
+    assert_code(catalog_create_namespace(f->catalog, &ns, &bad, &err), TARN_INVALID);
+    assert_ok(catalog_create_namespace(f->catalog, &ns, &set, &err));
+    assert_ok(catalog_load_namespace(f->catalog, &f->arena, &ns, &p, &err));
+    assert_int_equal(p.count, 2);
+    assert_true(str_is(properties_str(&p, "owner", ""), "o'x"));
+    assert_ok(catalog_update_namespace(f->catalog, &ns, &second, &removed, &err));
+    assert_ok(catalog_load_namespace(f->catalog, &f->arena, &ns, &p, &err));
+    assert_int_equal(p.count, 2);
+    assert_true(str_is(properties_str(&p, "owner", ""), "y"));
+    assert_true(str_is(properties_str(&p, "z", ""), "1"));
+    /* New tables go where the namespace says. */
+    tarn_property place = {STR("location"), str_of(f->folder)};
+    tarn_properties placed = {1, &place};
+    assert_ok(catalog_update_namespace(f->catalog, &ns, &placed, NULL, &err));
+    tarn_table_version *v = NULL;
+    assert_ok(create_in(f->catalog, f, "n.t", &v));
+    assert_true(store_path_below(str_of(f->folder), v->metadata->location, NULL));
+    assert_false(store_path_below(str_of(f->warehouse), v->metadata->location, NULL));
+    table_version_release(v);
+}
+
+static void check_tables(fixture *f) {
+    tarn_table_version *v = NULL;
+    tarn_ident t = ident(f, "a.t");
+    assert_code(create_in(f->catalog, f, "a.t", NULL), TARN_NOT_FOUND); /* no namespace */
+    make_ns(f, "a");
+    assert_code(catalog_load(f->catalog, &t, &v, &err), TARN_NOT_FOUND);
+    assert_int_equal(count_tables(f, "a"), 0);
+    assert_ok(create_in(f->catalog, f, "a.t", &v));
+    assert_int_equal(v->metadata->format_version, 2);
+    assert_true(store_path_below(str_of(f->warehouse), v->metadata_location, NULL));
+    assert_int_equal(metadata_schema(v->metadata)->root->n_fields, 2);
+    tarn_table_version *again = load(f->catalog, f, "a.t");
+    assert_true(str_eq(again->metadata->table_uuid, v->metadata->table_uuid));
+    assert_true(str_eq(again->metadata_location, v->metadata_location));
+    assert_code(create_in(f->catalog, f, "a.t", NULL), TARN_CONFLICT);
+    assert_int_equal(count_tables(f, "a"), 1);
+    assert_ok(catalog_drop(f->catalog, &t, &err));
+    assert_code(catalog_drop(f->catalog, &t, &err), TARN_NOT_FOUND);
+    assert_code(catalog_load(f->catalog, &t, &again, &err), TARN_NOT_FOUND);
+    assert_int_equal(count_tables(f, "a"), 0);
+    expect_namespaces(f, "", "a ");
+    assert_ok(create_in(f->catalog, f, "a.t", NULL));
+    table_version_release(v);
+    table_version_release(again);
+}
+
+static void check_commit(fixture *f) {
+    tarn_outcome_kind outcome;
+    tarn_table_version *v0 = NULL;
+    tarn_table_version *v1 = NULL;
+    tarn_table_version *lost = NULL;
+    tarn_ident t = ident(f, "a.t");
+    make_ns(f, "a");
+    assert_ok(create_in(f->catalog, f, "a.t", &v0));
+    assert_ok(commit_property(f->catalog, &t, v0, "k", "1", &outcome, &v1, &err));
+    assert_int_equal(outcome, TARN_COMMITTED);
+    assert_true(str_is(property(v1, "k"), "1"));
+    assert_int_equal(v1->metadata->n_metadata_log, 1);
+    assert_true(str_eq(v1->metadata->metadata_log[0].metadata_file, v0->metadata_location));
+    assert_code(commit_property(f->catalog, &t, v0, "k", "2", &outcome, &lost, &err),
+                TARN_CONFLICT);
+    assert_int_equal(outcome, TARN_NOT_COMMITTED);
+    assert_null(lost);
+    tarn_table_version *now = load(f->catalog, f, "a.t");
+    assert_true(str_is(property(now, "k"), "1"));
+    assert_true(str_eq(now->metadata_location, v1->metadata_location));
+    table_version_release(now);
+    /* A base whose table was dropped, and made anew. */
+    assert_ok(catalog_drop(f->catalog, &t, &err));
+    assert_code(commit_property(f->catalog, &t, v1, "k", "3", &outcome, NULL, &err),
+                TARN_NOT_FOUND);
+    assert_ok(create_in(f->catalog, f, "a.t", NULL));
+    assert_code(commit_property(f->catalog, &t, v0, "k", "3", &outcome, NULL, &err), TARN_CONFLICT);
+    assert_int_equal(outcome, TARN_NOT_COMMITTED);
+    now = load(f->catalog, f, "a.t");
+    assert_true(str_is(property(now, "k"), ""));
+    table_version_release(now);
+    table_version_release(v0);
+    table_version_release(v1);
+}
+
+static void check_bad_commits(fixture *f) {
+    tarn_outcome_kind outcome = TARN_COMMITTED;
+    tarn_table_version *v = NULL;
+    tarn_ident t = ident(f, "a.t");
+    tarn_change_set nothing = {0};
+    tarn_requirement other = {REQUIRE_UUID, STR("00000000-0000-0000-0000-000000000000"), 0};
+    tarn_change_set wrong = {1, &other, 0, NULL};
+    make_ns(f, "a");
+    assert_code(catalog_commit(f->catalog, &t, NULL, &nothing, &outcome, NULL, &err), TARN_INVALID);
+    assert_int_equal(outcome, TARN_NOT_COMMITTED);
+    assert_ok(create_in(f->catalog, f, "a.t", &v));
+    assert_code(catalog_commit(f->catalog, &t, v, &wrong, &outcome, NULL, &err), TARN_CONFLICT);
+    assert_int_equal(outcome, TARN_NOT_COMMITTED);
+    table_version_release(v);
+}
+
+static void check_names(fixture *f) {
+    static const char *const NAMES[] = {"`a b`",
+                                        "`it's`",
+                                        "`say \"hi\"`",
+                                        "`100%`",
+                                        "a_b",
+                                        "axb",
+                                        "`a?b=c#d`",
+                                        "\xc3\xa4\xe6\xbc\xa2",
+                                        "`a``b`",
+                                        "A",
+                                        "a",
+                                        "`a+b&c;d`",
+                                        "`%41`",
+                                        "`t.u`",
+                                        "`a%20b`"};
+    size_t n = sizeof NAMES / sizeof NAMES[0];
+    tarn_table_version *versions[32];
+    char text[200];
+    make_ns(f, "`n s`");
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(text, sizeof text, "`n s`.%s", NAMES[i]);
+        assert_ok(create_in(f->catalog, f, text, &versions[i]));
+    }
+    assert_int_equal(count_tables(f, "`n s`"), n);
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(text, sizeof text, "`n s`.%s", NAMES[i]);
+        tarn_table_version *v = load(f->catalog, f, text);
+        assert_true(str_eq(v->metadata->table_uuid, versions[i]->metadata->table_uuid));
+        tarn_outcome_kind outcome;
+        tarn_ident t = ident(f, text);
+        assert_ok(commit_property(f->catalog, &t, v, "name", "v", &outcome, NULL, &err));
+        table_version_release(v);
+        table_version_release(versions[i]);
+        assert_ok(catalog_drop(f->catalog, &t, &err));
+    }
+    assert_int_equal(count_tables(f, "`n s`"), 0);
+    /* A slash: the dir catalog refuses it, the other one encodes it for the path. */
+    tarn_code code = create_in(f->catalog, f, "`n s`.`x/y`", NULL);
+    assert_code(code, f->kind->sqlite ? TARN_OK : TARN_INVALID);
+    code = create_in(f->catalog, f, "`n s`.`..`", NULL);
+    assert_code(code, f->kind->sqlite ? TARN_OK : TARN_INVALID);
+    tarn_str bad[] = {STR(""), STR("a\nb"), STR("\xff"), STR("x\0y")};
+    for (size_t i = 0; i < 4; i++) {
+        metadata_new_options options = table_options(f);
+        tarn_ident good_ns = ns_ident(f, "`n s`");
+        tarn_ident t = {1, good_ns.levels, bad[i]};
+        assert_code(catalog_create(f->catalog, &t, &options, NULL, &err), TARN_INVALID);
+    }
+}
+
+static void check_rename_and_register(fixture *f) {
+    tarn_table_version *v = NULL;
+    tarn_outcome_kind outcome;
+    tarn_ident t = ident(f, "a.t");
+    tarn_ident u = ident(f, "b.u");
+    tarn_ident nowhere = ident(f, "none.u");
+    make_ns(f, "a");
+    make_ns(f, "b");
+    assert_ok(create_in(f->catalog, f, "a.t", &v));
+    if (!f->kind->sqlite) {
+        assert_code(catalog_rename(f->catalog, &t, &u, &err), TARN_UNSUPPORTED);
+        assert_code(catalog_register(f->catalog, &u, v->metadata_location, &err), TARN_INVALID);
+        table_version_release(v);
+        return;
+    }
+    assert_code(catalog_rename(f->catalog, &t, &nowhere, &err), TARN_NOT_FOUND);
+    assert_code(catalog_rename(f->catalog, &u, &t, &err), TARN_NOT_FOUND);
+    assert_ok(catalog_rename(f->catalog, &t, &u, &err));
+    assert_code(catalog_load(f->catalog, &t, &v, &err), TARN_NOT_FOUND);
+    assert_ok(commit_property(f->catalog, &u, v, "k", "1", &outcome, NULL, &err));
+    assert_ok(create_in(f->catalog, f, "a.t", NULL));
+    assert_code(catalog_rename(f->catalog, &t, &u, &err), TARN_CONFLICT);
+    assert_code(catalog_register(f->catalog, &u, v->metadata_location, &err), TARN_CONFLICT);
+    tarn_ident r = ident(f, "a.r");
+    assert_code(catalog_register(f->catalog, &r, STR("/nowhere/00000-x.metadata.json"), &err),
+                TARN_NOT_FOUND);
+    assert_ok(catalog_register(f->catalog, &r, v->metadata_location, &err));
+    tarn_table_version *registered = load(f->catalog, f, "a.r");
+    assert_true(str_eq(registered->metadata->table_uuid, v->metadata->table_uuid));
+    table_version_release(registered);
+    table_version_release(v);
+}
+
+static void check_gzip_and_trimming(fixture *f) {
+    static const char *const KEYS[][2] = {
+        {"write.metadata.compression-codec", "gzip"},
+        {"write.metadata.previous-versions-max", "2"},
+        {"write.metadata.delete-after-commit.enabled", "true"},
+        {"a", "1"},
+        {"a", "2"},
+        {"a", "3"},
+        {"a", "4"},
+    };
+    tarn_ident t = ident(f, "a.t");
+    tarn_table_version *v = NULL;
+    tarn_str first;
+    make_ns(f, "a");
+    assert_ok(create_in(f->catalog, f, "a.t", &v));
+    first = arena_str(&f->arena, v->metadata_location);
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
+        tarn_outcome_kind outcome;
+        tarn_table_version *next = NULL;
+        assert_ok(
+            commit_property(f->catalog, &t, v, KEYS[i][0], KEYS[i][1], &outcome, &next, &err));
+        table_version_release(v);
+        v = next;
+    }
+    assert_true(str_ends_with(v->metadata_location, STR(".gz.metadata.json")));
+    assert_int_equal(v->metadata->n_metadata_log, 2);
+    assert_false(store_exists(f->inner, first));
+    for (int32_t i = 0; i < 2; i++) {
+        assert_true(store_exists(f->inner, v->metadata->metadata_log[i].metadata_file));
+    }
+    tarn_table_version *now = load(f->catalog, f, "a.t");
+    assert_true(str_is(property(now, "a"), "4"));
+    tarn_buf bytes;
+    buf_init(&bytes, f->env, 0);
+    assert_ok(store_get(f->inner, now->metadata_location, 1 << 20, &bytes, &err));
+    assert_true(bytes.len > 2 && bytes.data[0] == 0x1f && bytes.data[1] == 0x8b);
+    buf_release(&bytes);
+    table_version_release(now);
+    table_version_release(v);
+}
+
+/* Writers that each add one to a number until they have done it ROUNDS times. */
+#define WRITERS 4
+#define ROUNDS  8
+
+typedef struct writer {
+    tarn_catalog *catalog;
+    tarn_ident table;
+    int wins, losses, unknowns, others;
+    char why[600];
+} writer;
+
+static void *count_up(void *ctx) {
+    writer *w = ctx;
+    while (w->wins < ROUNDS && w->others == 0) {
+        tarn_error error = TARN_ERROR_INIT;
+        tarn_table_version *base = NULL;
+        tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
+        int64_t n = 0;
+        char text[24];
+        tarn_code code = catalog_load(w->catalog, &w->table, &base, &error);
+        if (code == TARN_OK) {
+            (void)str_to_i64(property(base, "n"), &n);
+            text[str_from_i64(n + 1, text)] = 0;
+            code = commit_property(w->catalog, &w->table, base, "n", text, &outcome, NULL, &error);
+        }
+        w->wins += outcome == TARN_COMMITTED;
+        w->losses += code == TARN_CONFLICT;
+        w->unknowns += code == TARN_COMMIT_UNKNOWN;
+        if (code != TARN_OK && code != TARN_CONFLICT && code != TARN_COMMIT_UNKNOWN) {
+            w->others++;
+            (void)snprintf(w->why, sizeof w->why, "%s: %s", tarn_code_name(code), error.message);
+        }
+        table_version_release(base);
+    }
+    return NULL;
+}
+
+static void race(fixture *f, void *(*run)(void *), writer writers[WRITERS]) {
+    store_fault_plan plans[WRITERS] = {0};
+    tarn_store *inner;
+    pthread_t threads[WRITERS];
+    for (int i = 0; i < WRITERS; i++) {
+        bool own = !f->kind->in_memory && i % 2 == 1; /* another process would have its own */
+        writers[i] = (writer){.catalog = own ? open_catalog(f, &plans[i], &inner) : f->catalog,
+                              .table = ident(f, "a.t")};
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, run, &writers[i]), 0);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        if (writers[i].others > 0) {
+            fail_msg("writer %d: %s", i, writers[i].why);
+        }
+        if (writers[i].catalog != f->catalog) {
+            catalog_close(writers[i].catalog);
+        }
+    }
+}
+
+static void check_race(fixture *f) {
+    writer writers[WRITERS];
+    int64_t n = 0;
+    make_ns(f, "a");
+    assert_ok(create_in(f->catalog, f, "a.t", NULL));
+    race(f, count_up, writers);
+    tarn_table_version *v = load(f->catalog, f, "a.t");
+    assert_true(str_to_i64(property(v, "n"), &n));
+    assert_int_equal(n, WRITERS * ROUNDS); /* no update was lost */
+    assert_int_equal(v->metadata->n_metadata_log, WRITERS * ROUNDS);
+    for (int i = 0; i < WRITERS; i++) {
+        assert_int_equal(writers[i].unknowns, 0);
+    }
+    table_version_release(v);
+}
+
+/* The same while old documents are removed at once, so that a late writer could take the place of
+ * one that is gone. */
+static void check_race_with_trimming(fixture *f) {
+    writer writers[WRITERS];
+    int64_t n = 0;
+    int64_t sure = 0;
+    int64_t unsure = 0;
+    tarn_property pairs[] = {{STR("write.metadata.previous-versions-max"), STR("1")},
+                             {STR("write.metadata.delete-after-commit.enabled"), STR("true")}};
+    metadata_new_options options = table_options(f);
+    tarn_ident t = ident(f, "a.t");
+    options.properties = (tarn_properties){2, pairs};
+    make_ns(f, "a");
+    assert_ok(catalog_create(f->catalog, &t, &options, NULL, &err));
+    race(f, count_up, writers);
+    for (int i = 0; i < WRITERS; i++) {
+        sure += writers[i].wins;
+        unsure += writers[i].unknowns;
+    }
+    tarn_table_version *v = load(f->catalog, f, "a.t");
+    assert_true(str_to_i64(property(v, "n"), &n));
+    assert_in_range(n, sure, sure + unsure);
+    assert_true(!f->kind->sqlite || unsure == 0);
+    table_version_release(v);
+}
+
+/* One base, all at once. */
+static void *commit_once(void *ctx) {
+    writer *w = ctx;
+    tarn_error error = TARN_ERROR_INIT;
+    tarn_table_version *base = NULL;
+    tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
+    tarn_code code = catalog_load(w->catalog, &w->table, &base, &error);
+    if (code == TARN_OK && base->metadata->n_metadata_log == 0) {
+        code = commit_property(w->catalog, &w->table, base, "n", "1", &outcome, NULL, &error);
+    }
+    w->wins = outcome == TARN_COMMITTED;
+    w->others = code != TARN_OK && code != TARN_CONFLICT;
+    (void)snprintf(w->why, sizeof w->why, "%s: %s", tarn_code_name(code), error.message);
+    table_version_release(base);
+    return NULL;
+}
+
+static void *create_once(void *ctx) {
+    writer *w = ctx;
+    tarn_error error = TARN_ERROR_INIT;
+    tarn_arena arena;
+    metadata_new_options options = {0};
+    arena_init(&arena, w->catalog->env);
+    tarn_code code = type_from_text(&arena, STR("struct<id: long>"), &options.root, &error);
+    if (code == TARN_OK) {
+        code = catalog_create(w->catalog, &w->table, &options, NULL, &error);
+    }
+    w->wins = code == TARN_OK;
+    w->others = code != TARN_OK && code != TARN_CONFLICT;
+    (void)snprintf(w->why, sizeof w->why, "%s: %s", tarn_code_name(code), error.message);
+    arena_release(&arena);
+    return NULL;
+}
+
+static void check_race_for_one(fixture *f) {
+    writer writers[WRITERS];
+    make_ns(f, "a");
+    for (int round = 0; round < 10; round++) {
+        tarn_ident t = ident(f, "a.t");
+        int wins = 0;
+        race(f, create_once, writers);
+        for (int i = 0; i < WRITERS; i++) {
+            wins += writers[i].wins;
+        }
+        assert_int_equal(wins, 1);
+        race(f, commit_once, writers);
+        for (int i = 0; i < WRITERS; i++) {
+            wins += writers[i].wins;
+        }
+        assert_int_equal(wins, 2);
+        assert_ok(catalog_drop(f->catalog, &t, &err));
+    }
+}
+
+/* A change set that adds a snapshot with this id. */
+static const tarn_change_set *add_snapshot(fixture *f, const tarn_table_version *base, int64_t id) {
+    tarn_snapshot *s = ARENA_NEW(&f->arena, tarn_snapshot);
+    tarn_change *c = ARENA_ARRAY(&f->arena, tarn_change, 2);
+    tarn_requirement *r = ARENA_NEW(&f->arena, tarn_requirement);
+    tarn_change_set *set = ARENA_NEW(&f->arena, tarn_change_set);
+    tarn_property *p = ARENA_NEW(&f->arena, tarn_property);
+    *p = (tarn_property){STR("operation"), STR("append")};
+    *s = (tarn_snapshot){.snapshot_id = id,
+                         .parent_id = base->metadata->current_snapshot_id,
+                         .sequence_number = base->metadata->last_sequence_number + 1,
+                         .timestamp_ms = env_now_ms(f->env),
+                         .manifest_list = STR("/x/snap.avro"),
+                         .summary = {1, p},
+                         .schema_id = base->metadata->current_schema_id,
+                         .first_row_id = -1,
+                         .added_rows = -1};
+    c[0] = (tarn_change){.kind = CHANGE_ADD_SNAPSHOT, .snapshot = s};
+    c[1] =
+        (tarn_change){.kind = CHANGE_SET_SNAPSHOT_REF, .ref = {STR("main"), id, false, -1, -1, -1}};
+    *r = (tarn_requirement){REQUIRE_REF_SNAPSHOT_ID, STR("main"),
+                            base->metadata->current_snapshot_id};
+    *set = (tarn_change_set){1, r, 2, c};
+    return set;
+}
+
+/* Every store call of a commit fails once, before and after its effect: what the outcome says is
+ * what a fresh load shows, and the next commit works. */
+static void torture_commit(fixture *f, bool after, bool forever, int *n_unknown) {
+    tarn_ident t = ident(f, "a.t");
+    for (int64_t k = 1;; k++) {
+        tarn_table_version *base = load(f->catalog, f, "a.t");
+        tarn_outcome_kind outcome = TARN_OUTCOME_UNKNOWN;
+        int64_t id = env_random_snapshot_id(f->env);
+        const tarn_change_set *set = add_snapshot(f, base, id);
+        f->plan = (store_fault_plan){.fail_at = k, .after = after, .fail_forever = forever};
+        tarn_code code = catalog_commit(f->catalog, &t, base, set, &outcome, NULL, &err);
+        bool hit = f->plan.calls >= k;
+        f->plan = (store_fault_plan){0};
+        tarn_table_version *now = load(f->catalog, f, "a.t");
+        bool there = metadata_snapshot_by_id(now->metadata, id) != NULL;
+        assert_int_equal(code == TARN_OK, outcome == TARN_COMMITTED);
+        if (outcome == TARN_OUTCOME_UNKNOWN) {
+            assert_code(code, TARN_COMMIT_UNKNOWN);
+            ++*n_unknown;
+        } else {
+            assert_int_equal(there, outcome == TARN_COMMITTED);
+        }
+        table_version_release(now);
+        table_version_release(base);
+        if (!hit) {
+            assert_int_equal(outcome, TARN_COMMITTED);
+            assert_true(k > 3);
+            return;
+        }
+        assert_true(k < 200);
+    }
+}
+
+static void check_faults(fixture *f) {
+    int n_unknown = 0;
+    make_ns(f, "a");
+    assert_ok(create_in(f->catalog, f, "a.t", NULL));
+    torture_commit(f, false, false, &n_unknown);
+    torture_commit(f, true, false, &n_unknown);
+    assert_int_equal(n_unknown, 0); /* one failed call is always settled */
+    torture_commit(f, false, true, &n_unknown);
+    torture_commit(f, true, true, &n_unknown);
+    assert_true(f->kind->sqlite || n_unknown > 0); /* a store that stays away leaves it open */
+}
+
+/* The same for creating a table and for dropping it. */
+static void check_create_faults(fixture *f) {
+    tarn_ident t = ident(f, "a.t");
+    make_ns(f, "a");
+    for (int after = 0; after <= 1; after++) {
+        for (int64_t k = 1;; k++) {
+            tarn_table_version *v = NULL;
+            f->plan = (store_fault_plan){.fail_at = k, .after = after != 0};
+            tarn_code code = create_in(f->catalog, f, "a.t", NULL);
+            bool hit = f->plan.calls >= k;
+            f->plan = (store_fault_plan){0};
+            tarn_code found = catalog_load(f->catalog, &t, &v, &err);
+            assert_int_equal(found == TARN_OK, code == TARN_OK);
+            assert_true(found == TARN_OK || found == TARN_NOT_FOUND);
+            table_version_release(v);
+            if (found == TARN_OK) {
+                f->plan = (store_fault_plan){.fail_at = k, .after = after != 0};
+                code = catalog_drop(f->catalog, &t, &err);
+                f->plan = (store_fault_plan){0};
+                found = catalog_load(f->catalog, &t, &v, &err);
+                assert_true(code != TARN_OK || found == TARN_NOT_FOUND);
+                table_version_release(found == TARN_OK ? v : NULL);
+                if (found == TARN_OK) {
+                    assert_ok(catalog_drop(f->catalog, &t, &err));
+                }
+            }
+            if (!hit) {
+                break;
+            }
+            assert_true(k < 200);
+        }
+    }
+}
+
+static void run_all_kinds(void (*check)(fixture *f)) {
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
+        fixture f;
+        print_message("%s\n", KINDS[i].name);
+        set_up(&f, &KINDS[i]);
+        check(&f);
+        tear_down(&f);
+    }
+}
+
+#define CASE(name)                                                                                 \
+    static void conforms_##name(void **state) {                                                    \
+        (void)state;                                                                               \
+        run_all_kinds(check_##name);                                                               \
+    }
+CASE(namespaces)
+CASE(namespace_properties)
+CASE(tables)
+CASE(commit)
+CASE(bad_commits)
+CASE(names)
+CASE(rename_and_register)
+CASE(gzip_and_trimming)
+CASE(race)
+CASE(race_with_trimming)
+CASE(race_for_one)
+CASE(faults)
+CASE(create_faults)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(conforms_namespaces),
+        cmocka_unit_test(conforms_namespace_properties),
+        cmocka_unit_test(conforms_tables),
+        cmocka_unit_test(conforms_commit),
+        cmocka_unit_test(conforms_bad_commits),
+        cmocka_unit_test(conforms_names),
+        cmocka_unit_test(conforms_rename_and_register),
+        cmocka_unit_test(conforms_gzip_and_trimming),
+        cmocka_unit_test(conforms_race),
+        cmocka_unit_test(conforms_race_with_trimming),
+        cmocka_unit_test(conforms_race_for_one),
+        cmocka_unit_test(conforms_faults),
+        cmocka_unit_test(conforms_create_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
