@@ -226,14 +226,14 @@ static const tarn_type *geo_type(walker *w, tarn_kind kind, const parquet_logica
         return NULL;
     }
     type->kind = kind;
-    type->text = THRIFT_HAS(geo, PARQUET_GEO_CRS) ? geo->crs : STR("");
-    if (algorithm != NULL) {
-        tarn_str crs = type->text.len > 0 ? type->text : STR("OGC:CRS84");
-        char *text = arena_printf(w->arena, "%.*s, %s", STR_ARG(crs), algorithm);
-        type->text = str_of(text);
-        return text != NULL ? type : NULL;
+    if (algorithm == NULL && !THRIFT_HAS(geo, PARQUET_GEO_CRS)) {
+        return type;
     }
-    return type;
+    tarn_str crs = THRIFT_HAS(geo, PARQUET_GEO_CRS) ? geo->crs : STR("OGC:CRS84");
+    char *text = arena_printf(w->arena, "%s(%.*s%s%s)", type_kind_name(kind), STR_ARG(crs),
+                              algorithm != NULL ? ", " : "", algorithm != NULL ? algorithm : "");
+    type->text = str_of(text);
+    return text != NULL ? type : NULL;
 }
 
 static const tarn_type *bytes_type(walker *w, const parquet_element *e) {

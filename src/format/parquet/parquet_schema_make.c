@@ -91,7 +91,7 @@ static void set_timestamp(parquet_element *e, bool zoned, int unit) {
     THRIFT_SET(&e->logical.timestamp.unit, unit);
 }
 
-/* "crs" or "crs, algorithm", as Iceberg writes the parameters. */
+/* The text of the type is "geometry(crs)" or "geography(crs, algorithm)", or empty. */
 static void set_geo(parquet_element *e, const tarn_type *type) {
     static const char *const algorithms[] = {"spherical", "vincenty", "thomas", "andoyer",
                                              "karney"};
@@ -100,16 +100,20 @@ static void set_geo(parquet_element *e, const tarn_type *type) {
     annotate(e, geography ? PARQUET_LOGICAL_GEOGRAPHY : PARQUET_LOGICAL_GEOMETRY, -1);
     parquet_logical_geo *geo = geography ? &e->logical.geography : &e->logical.geometry;
     tarn_str crs = type->text;
+    size_t open = 0;
     size_t comma = 0;
-    if (geography && str_find_last_char(type->text, ',', &comma)) {
-        tarn_str algorithm = str_trim(str_from(type->text, comma + 1));
+    if (str_find_char(crs, '(', &open) && str_ends_with(crs, STR(")"))) {
+        crs = str_trim(str_sub(crs, open + 1, crs.len - open - 2));
+    }
+    if (geography && str_find_last_char(crs, ',', &comma)) {
+        tarn_str algorithm = str_trim(str_from(crs, comma + 1));
         for (int32_t i = 0; i < 5; i++) {
             if (str_eq_nocase(algorithm, str_of(algorithms[i]))) {
                 geo->algorithm = i;
                 THRIFT_SET(geo, PARQUET_GEO_ALGORITHM);
             }
         }
-        crs = str_trim(str_sub(type->text, 0, comma));
+        crs = str_trim(str_sub(crs, 0, comma));
     }
     if (crs.len > 0) {
         geo->crs = crs;
