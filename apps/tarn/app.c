@@ -1,0 +1,252 @@
+/* apps/tarn/app.c - see app.h. */
+#include "app.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+
+app the_app = {.err = TARN_ERROR_INIT};
+
+int app_fail(tarn_code code) {
+    const tarn_error *err = &the_app.err;
+    const char *message =
+        err->code == code && err->message[0] != '\0' ? err->message : tarn_code_text(code);
+    fprintf(stderr, "tarn: %s", message);
+    if (err->code == code && err->detail[0] != '\0') {
+        fprintf(stderr, " (%s)", err->detail);
+    }
+    fprintf(stderr, "\n");
+    return code == TARN_CANCELLED ? 130 : (int)code;
+}
+
+int app_usage(const char *fmt, ...) {
+    va_list args;
+    fprintf(stderr, "tarn: ");
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fprintf(stderr, "\n");
+    return TARN_INVALID;
+}
+
+static tarn_code set_error(tarn_code code, const char *fmt, const char *what) {
+    the_app.err.code = code;
+    the_app.err.detail[0] = '\0';
+    snprintf(the_app.err.message, sizeof the_app.err.message, fmt, what);
+    return code;
+}
+
+/* --moved FROM=TO, split once. */
+static tarn_code split_moved(void) {
+    if (the_app.moved == NULL || the_app.moved_from != NULL) {
+        return TARN_OK;
+    }
+    char *copy = strdup(the_app.moved);
+    char *equals = copy != NULL ? strchr(copy, '=') : NULL;
+    if (equals == NULL) {
+        free(copy);
+        return set_error(TARN_INVALID, "--moved takes FROM=TO, not \"%s\"", the_app.moved);
+    }
+    *equals = '\0';
+    the_app.moved_from = copy;
+    the_app.moved_to = equals + 1;
+    return TARN_OK;
+}
+
+static bool has_scheme(const char *uri) {
+    return strncmp(uri, "sqlite:", 7) == 0 || strncmp(uri, "dir:", 4) == 0;
+}
+
+/* "sqlite:////a/b.db" (SQLAlchemy) means /a/b.db, "sqlite:///b.db" means b.db. */
+static const char *plain_uri(const char *uri) {
+    if (strncmp(uri, "sqlite:///", 10) != 0) {
+        return uri;
+    }
+    size_t len = strlen(uri);
+    char *out = malloc(len);
+    if (out != NULL) {
+        snprintf(out, len, "sqlite:%s", uri + 10);
+    }
+    return out;
+}
+
+tarn_code app_catalog(tarn_catalog_handle **out) {
+    tarn_catalog_options options = TARN_CATALOG_OPTIONS_INIT;
+    const char *uri = the_app.catalog_uri != NULL ? the_app.catalog_uri : getenv("TARN_CATALOG");
+    if (the_app.catalog != NULL) {
+        *out = the_app.catalog;
+        return TARN_OK;
+    }
+    tarn_code code = split_moved();
+    if (code != TARN_OK) {
+        return code;
+    }
+    options.moved_from = the_app.moved_from;
+    options.moved_to = the_app.moved_to;
+    options.warehouse = the_app.warehouse;
+    options.no_sync = the_app.no_sync;
+    if (uri == NULL) {
+        uri = "sqlite:./tarn.db";
+    } else if (!has_scheme(uri)) {
+        const char *warehouse = NULL;
+        const char *found = NULL;
+        if (!app_pyiceberg(uri, &found, &warehouse)) {
+            return set_error(
+                TARN_INVALID,
+                "\"%s\" is no catalog: give sqlite:PATH, dir:PATH or a name from .pyiceberg.yaml",
+                uri);
+        }
+        options.name = uri;
+        options.warehouse = options.warehouse != NULL ? options.warehouse : warehouse;
+        uri = found;
+    }
+    uri = plain_uri(uri);
+    if (uri == NULL) {
+        return set_error(TARN_NOMEM, "%s", "out of memory");
+    }
+    code = tarn_catalog_open(the_app.env, uri, &options, &the_app.catalog, &the_app.err);
+    *out = the_app.catalog;
+    return code;
+}
+
+bool app_is_path(const char *name) {
+    return strncmp(name, "file:", 5) == 0 || name[0] == '/' || strncmp(name, "./", 2) == 0 ||
+           strncmp(name, "../", 3) == 0 ||
+           (strchr(name, '/') != NULL && strchr(name, '`') == NULL) ||
+           (strlen(name) > 5 && strcmp(name + strlen(name) - 5, ".json") == 0);
+}
+
+static tarn_code open_path(const char *name, tarn_table **out) {
+    tarn_catalog_options options = TARN_CATALOG_OPTIONS_INIT;
+    tarn_code code = split_moved();
+    if (code != TARN_OK) {
+        return code;
+    }
+    options.moved_from = the_app.moved_from;
+    options.moved_to = the_app.moved_to;
+    return tarn_table_open_path(the_app.env, name, &options, out, &the_app.err);
+}
+
+tarn_code app_table(const char *name, tarn_table **out, const char **metadata_table) {
+    tarn_catalog_handle *catalog;
+    if (app_is_path(name)) {
+        return open_path(name, out);
+    }
+    tarn_code code = app_catalog(&catalog);
+    if (code != TARN_OK) {
+        return code;
+    }
+    code = tarn_table_load(catalog, name, out, &the_app.err);
+    const char *dot = strrchr(name, '.');
+    if (code != TARN_NOT_FOUND || metadata_table == NULL || dot == NULL ||
+        memchr(name, '.', (size_t)(dot - name)) == NULL) {
+        return code;
+    }
+    tarn_error first = the_app.err;
+    char *base = strndup(name, (size_t)(dot - name));
+    if (base == NULL) {
+        return set_error(TARN_NOMEM, "%s", "out of memory");
+    }
+    code = tarn_table_load(catalog, base, out, &the_app.err);
+    free(base);
+    if (code == TARN_OK) {
+        *metadata_table = dot + 1;
+    } else {
+        the_app.err = first;
+        code = first.code;
+    }
+    return code;
+}
+
+void app_close(void) {
+    tarn_catalog_close(the_app.catalog);
+    tarn_env_free(the_app.env);
+    free(the_app.moved_from);
+    the_app.catalog = NULL;
+    the_app.env = NULL;
+}
+
+static tarn_code stream_error(struct ArrowArrayStream *stream, int status) {
+    static const struct {
+        int status;
+        tarn_code code;
+    } codes[] = {{ENOMEM, TARN_NOMEM},
+                 {EINVAL, TARN_CORRUPT},
+                 {ENOENT, TARN_NOT_FOUND},
+                 {ECANCELED, TARN_CANCELLED},
+                 {EACCES, TARN_DENIED},
+                 {ENOTSUP, TARN_UNSUPPORTED},
+                 {EIO, TARN_IO}};
+    const char *text = stream->get_last_error(stream);
+    tarn_code code = TARN_IO;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        code = codes[i].status == status ? codes[i].code : code;
+    }
+    return set_error(code, "%s", text != NULL ? text : strerror(status));
+}
+
+tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows) {
+    tarn_file_options options = TARN_FILE_OPTIONS_INIT;
+    struct ArrowSchema schema;
+    tarn_file_writer *writer = NULL;
+    memset(&schema, 0, sizeof schema);
+    *rows = 0;
+    options.format = format != NULL ? format : isatty(STDOUT_FILENO) ? "table" : "ndjson";
+    int status = stream->get_schema(stream, &schema);
+    tarn_code code = status != 0 ? stream_error(stream, status) : TARN_OK;
+    if (code == TARN_OK) {
+        code = tarn_file_writer_open(the_app.env, "-", &schema, &options, &writer, &the_app.err);
+    }
+    while (code == TARN_OK) {
+        struct ArrowArray array;
+        status = stream->get_next(stream, &array);
+        if (status != 0) {
+            code = stream_error(stream, status);
+            break;
+        }
+        if (array.release == NULL) {
+            break;
+        }
+        *rows += array.length;
+        code = tarn_file_writer_write(writer, &array, &the_app.err);
+        if (code != TARN_OK) {
+            array.release(&array);
+        }
+    }
+    if (code == TARN_OK) {
+        code = tarn_file_writer_close(writer, &the_app.err);
+    } else {
+        tarn_file_writer_abort(writer);
+    }
+    if (schema.release != NULL) {
+        schema.release(&schema);
+    }
+    stream->release(stream);
+    return code;
+}
+
+char *app_properties_json(const opt_list *list) {
+    text t = {0};
+    text_add(&t, "{");
+    for (int i = 0; i < list->count; i++) {
+        const char *equals = strchr(list->items[i], '=');
+        if (equals == NULL || equals == list->items[i]) {
+            fprintf(stderr, "tarn: a property is KEY=VALUE, not \"%s\"\n", list->items[i]);
+            free(t.data);
+            return NULL;
+        }
+        char *key = strndup(list->items[i], (size_t)(equals - list->items[i]));
+        text_add(&t, "%s", i > 0 ? "," : "");
+        text_add_json(&t, key != NULL ? key : "");
+        text_add(&t, ":");
+        text_add_json(&t, equals + 1);
+        free(key);
+    }
+    text_add(&t, "}");
+    return t.data;
+}

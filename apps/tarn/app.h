@@ -1,0 +1,75 @@
+/* apps/tarn/app.h - what commands share: the env, the catalog as the user chose it, tables by name
+ * or path, how errors end. */
+#ifndef TARN_APP_H
+#define TARN_APP_H
+
+#include <tarn/tarn.h>
+
+#include "opt.h"
+
+typedef struct app {
+    tarn_env *env;
+    tarn_error err;
+    /* options of every command */
+    const char *catalog_uri;
+    const char *warehouse;
+    const char *moved; /* FROM=TO */
+    bool json;
+    bool quiet;
+    bool progress;
+    bool no_sync;
+    int64_t threads;
+    bool verbose;
+    tarn_catalog_handle *catalog; /* opened when first needed */
+    char *moved_from;
+    const char *moved_to;
+} app;
+
+extern app the_app; /* options are parsed into it; signal handlers reach its env */
+
+/* Exit status for a code: 0, else the code's number; 130 for CANCELLED. Prints "tarn: message
+ * (detail)". */
+int app_fail(tarn_code code);
+/* Makes the env and catches signals; exit status. */
+int app_start(void);
+/* A usage error: prints and returns 2. */
+int app_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* OK or an error in the_app.err. */
+tarn_code app_catalog(tarn_catalog_handle **out);
+/* Table by "ns.name", path or URI. metadata_table (may be NULL) gets the last part of
+ * "ns.name.snapshots" where no such table exists but ns.name does. */
+tarn_code app_table(const char *name, tarn_table **out, const char **metadata_table);
+bool app_is_path(const char *name);
+void app_close(void);
+
+/* Finds name in .pyiceberg.yaml (PYICEBERG_HOME, home, here): uri, warehouse and catalog name.
+ * False: no such file or name; a broken file is reported on stderr. Strings live for the process.
+ */
+bool app_pyiceberg(const char *name, const char **uri, const char **warehouse);
+
+/* stream's rows to standard output in a format ("ndjson", "csv", "table"; NULL: table on a
+ * terminal, ndjson in a pipe). Takes the stream. */
+tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows);
+
+/* Makes the namespace of "ns.table" if it is missing. */
+tarn_code ensure_namespace(tarn_catalog_handle *catalog, const char *table);
+
+/* KEY=VALUE arguments as a JSON object; NULL after a message. The caller frees. */
+char *app_properties_json(const opt_list *list);
+
+/* Commands: argv after the command's name; exit status. */
+int cmd_create(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
+int cmd_describe(int argc, char **argv);
+int cmd_alter(int argc, char **argv);
+int cmd_set(int argc, char **argv);
+int cmd_drop(int argc, char **argv);
+int cmd_rename(int argc, char **argv);
+int cmd_register(int argc, char **argv);
+int cmd_ingest(int argc, char **argv);
+int cmd_cat(int argc, char **argv);
+int cmd_delete(int argc, char **argv);
+int cmd_log(int argc, char **argv);
+int cmd_file(int argc, char **argv);
+
+#endif

@@ -1,0 +1,401 @@
+/* apps/tarn/cmd_ingest.c - rows of files into a table, with a commit at every checkpoint.
+ *
+ *   for each file: read batches -> sink; rows since the last checkpoint >= --checkpoint-rows?
+ * commit at the end: commit the rest. An error or Ctrl-C: what is not committed is removed, what is
+ * stays. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "commands.h"
+#include "json.h"
+
+static struct {
+    const char *format, *schema, *partition_by, *sort_by, *identifiers, *null_text, *delimiter,
+        *quote, *rejects, *on_bad_row, *branch, *mode, *where;
+    int64_t checkpoint_rows, memory_mb;
+    bool create, no_header, ignore_unknown, merge;
+    opt_list properties;
+} ingest_options;
+
+static const opt_spec INGEST_SPECS[] = {
+    {"create", 0, OPT_FLAG, &ingest_options.create, "",
+     "make the table from the data if it is not there"},
+    {"schema", 0, OPT_TEXT, &ingest_options.schema, "TEXT",
+     "with --create: columns, instead of what the data suggests"},
+    {"partition-by", 0, OPT_TEXT, &ingest_options.partition_by, "TEXT",
+     "with --create: \"month(time_hour), bucket(16, carrier)\""},
+    {"sort-by", 0, OPT_TEXT, &ingest_options.sort_by, "TEXT",
+     "with --create: the table's sort order"},
+    {"identifier", 0, OPT_TEXT, &ingest_options.identifiers, "COLUMNS",
+     "with --create: identifier fields"},
+    {"property", 'p', OPT_LIST, &ingest_options.properties, "KEY=VALUE",
+     "with --create: table property"},
+    {"format", 'f', OPT_TEXT, &ingest_options.format, "NAME",
+     "ndjson, csv, parquet, avro (default: by name, then by content)"},
+    {"checkpoint-rows", 0, OPT_NUMBER, &ingest_options.checkpoint_rows, "N",
+     "commit whenever at least N rows are waiting (default: once, at the end)"},
+    {"mode", 0, OPT_TEXT, &ingest_options.mode, "MODE",
+     "append (default), overwrite (all rows, or those of --where),\nor replace-partitions (those "
+     "that the data has rows of)"},
+    {"where", 'w', OPT_TEXT, &ingest_options.where, "FILTER",
+     "with --mode overwrite: which rows are replaced"},
+    {"branch", 0, OPT_TEXT, &ingest_options.branch, "NAME",
+     "commit to this branch instead of main"},
+    {"null-text", 0, OPT_TEXT, &ingest_options.null_text, "TEXT",
+     "CSV: this text is null, besides the empty one"},
+    {"delimiter", 0, OPT_TEXT, &ingest_options.delimiter, "CHAR",
+     "CSV: between fields (default ,)"},
+    {"quote", 0, OPT_TEXT, &ingest_options.quote, "CHAR", "CSV: around fields (default \")"},
+    {"no-header", 0, OPT_FLAG, &ingest_options.no_header, "",
+     "CSV: no line of names; columns go by position"},
+    {"ignore-unknown", 0, OPT_FLAG, &ingest_options.ignore_unknown, "",
+     "members that the table has no column for are left out, not rejected"},
+    {"on-bad-row", 0, OPT_TEXT, &ingest_options.on_bad_row, "WHAT",
+     "stop (default), skip, or reject (default with --rejects)"},
+    {"rejects", 0, OPT_TEXT, &ingest_options.rejects, "FILE",
+     "bad rows go here as JSON lines: file, line, reason, row"},
+    {"merge-append", 0, OPT_FLAG, &ingest_options.merge, "",
+     "merge small manifests while committing"},
+    {"memory-mb", 0, OPT_NUMBER, &ingest_options.memory_mb, "N",
+     "memory for open files (default 128)"},
+};
+
+const opt_command ingest_command = {
+    "ingest",
+    "TABLE FILE...|-",
+    "write rows of files, or of standard input, into a table",
+    "Files may be NDJSON, CSV (both also gzip or zstd compressed), Parquet or Avro. Rows are "
+    "committed at checkpoints; whatever\n"
+    "happens, the table holds every committed row once and nothing of the rest.\n\nExamples:\n"
+    "  tarn ingest app.flights flights.csv.gz --create --null-text NA \\\n"
+    "      --partition-by \"month(time_hour), bucket(16, carrier)\" --checkpoint-rows 100000\n"
+    "  zcat events.ndjson.gz | tarn ingest app.events - --format ndjson --rejects bad.ndjson",
+    2,
+    -1,
+    INGEST_SPECS,
+    sizeof INGEST_SPECS / sizeof INGEST_SPECS[0]};
+
+typedef struct ingest {
+    const char *table_name;
+    const char *path; /* of the present file */
+    tarn_table *table;
+    tarn_sink *sink;
+    FILE *rejects;
+    bool skip_bad;
+    int64_t rows, waiting, rejected, commits, files;
+    int64_t last_snapshot;
+    struct timespec started;
+    double shown_at;
+    bool show;
+} ingest;
+
+static double seconds_since(const struct timespec *start) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+static void show_progress(ingest *in, const tarn_file_reader *reader, bool last) {
+    double elapsed = seconds_since(&in->started);
+    int64_t done = 0;
+    int64_t total = -1;
+    if (!in->show || (!last && elapsed - in->shown_at < 0.2)) {
+        return;
+    }
+    in->shown_at = elapsed;
+    if (reader != NULL) {
+        tarn_file_progress(reader, &done, &total);
+    }
+    bool terminal = isatty(STDERR_FILENO) != 0;
+    fprintf(stderr, "%s%s: ", terminal ? "\r" : "", in->path != NULL ? in->path : in->table_name);
+    if (total > 0 && !last) {
+        fprintf(stderr, "%3d%%  ", (int)(done * 100 / total));
+    }
+    fprintf(stderr, "%" PRId64 " rows, %.0f rows/s, %" PRId64 " commits%s%s", in->rows,
+            elapsed > 0 ? (double)in->rows / elapsed : 0, in->commits,
+            in->rejected > 0 ? ", bad rows set aside" : "", terminal && !last ? "   " : "\n");
+    fflush(stderr);
+}
+
+static int on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
+    ingest *in = ctx;
+    in->rejected++;
+    if (in->rejects != NULL) {
+        text t = {0};
+        char *row = strndup(raw, raw_len);
+        text_add(&t, "{\"file\":");
+        text_add_json(&t, in->path);
+        text_add(&t, ",\"line\":%" PRId64 ",\"reason\":", line);
+        text_add_json(&t, reason);
+        text_add(&t, ",\"row\":");
+        text_add_json(&t, row != NULL ? row : "");
+        text_add(&t, "}\n");
+        bool written = fwrite(t.data, 1, t.len, in->rejects) == t.len;
+        free(row);
+        free(t.data);
+        return written ? 0 : -1; /* a row that can't be set aside must not be lost */
+    }
+    return in->skip_bad ? 0 : -1;
+}
+
+static void fill_file_options(ingest *in, tarn_file_options *o, const struct ArrowSchema *schema) {
+    *o = (tarn_file_options)TARN_FILE_OPTIONS_INIT;
+    o->format = ingest_options.format;
+    o->null_text = ingest_options.null_text;
+    o->csv_delimiter = ingest_options.delimiter;
+    o->csv_quote = ingest_options.quote;
+    o->csv_no_header = ingest_options.no_header;
+    o->ignore_unknown = ingest_options.ignore_unknown;
+    o->schema = schema;
+    int64_t n = ingest_options.checkpoint_rows;
+    o->batch_rows = n > 0 && n < 16384 ? n : 0;
+    if (in->rejects != NULL || in->skip_bad) {
+        o->reject = on_reject;
+        o->reject_ctx = in;
+    }
+}
+
+static tarn_code create_table(ingest *in, tarn_catalog_handle *catalog, const char *path) {
+    tarn_create_options o = TARN_CREATE_OPTIONS_INIT;
+    tarn_file_options file_options;
+    tarn_file_reader *reader = NULL;
+    struct ArrowSchema schema;
+    char *properties = app_properties_json(&ingest_options.properties);
+    tarn_code code = properties != NULL ? TARN_OK : TARN_INVALID;
+    memset(&schema, 0, sizeof schema);
+    o.schema_text = ingest_options.schema;
+    if (code == TARN_OK && o.schema_text == NULL) {
+        fill_file_options(in, &file_options, NULL);
+        code = tarn_file_open(the_app.env, path, &file_options, &reader, &the_app.err);
+        if (code == TARN_OK) {
+            code = tarn_file_schema(reader, &schema, &the_app.err);
+            o.schema_arrow = &schema;
+        }
+        tarn_file_close(reader);
+    }
+    if (code == TARN_OK) {
+        o.partition_by = ingest_options.partition_by;
+        o.sort_by = ingest_options.sort_by;
+        o.identifiers = ingest_options.identifiers;
+        o.properties_json = properties;
+        code = ensure_namespace(catalog, in->table_name);
+    }
+    if (code == TARN_OK) {
+        code = tarn_catalog_create_table(catalog, in->table_name, &o, &the_app.err);
+    }
+    if (schema.release != NULL) {
+        schema.release(&schema);
+    }
+    free(properties);
+    return code == TARN_CONFLICT ? TARN_OK : code; /* somebody else made it meanwhile */
+}
+
+static tarn_code open_table(ingest *in, const char *first_path) {
+    tarn_catalog_handle *catalog;
+    tarn_code code = app_catalog(&catalog);
+    if (code != TARN_OK) {
+        return code;
+    }
+    code = tarn_table_load(catalog, in->table_name, &in->table, &the_app.err);
+    if (code == TARN_NOT_FOUND && ingest_options.create) {
+        if (strcmp(first_path, "-") == 0 && ingest_options.schema == NULL) {
+            the_app.err.code = TARN_INVALID;
+            snprintf(the_app.err.message, sizeof the_app.err.message,
+                     "creating a table from standard input needs --schema");
+            return TARN_INVALID;
+        }
+        code = create_table(in, catalog, first_path);
+        if (code == TARN_OK) {
+            code = tarn_table_load(catalog, in->table_name, &in->table, &the_app.err);
+        }
+    }
+    return code;
+}
+
+static tarn_code open_sink(ingest *in) {
+    tarn_sink_options o = TARN_SINK_OPTIONS_INIT;
+    const char *mode = ingest_options.mode != NULL ? ingest_options.mode : "append";
+    o.mode = strcmp(mode, "overwrite") == 0            ? TARN_SINK_OVERWRITE
+             : strcmp(mode, "replace-partitions") == 0 ? TARN_SINK_REPLACE_PARTITIONS
+                                                       : TARN_SINK_APPEND;
+    o.overwrite_where = ingest_options.where;
+    o.branch = ingest_options.branch;
+    o.merge_manifests = ingest_options.merge;
+    o.memory_bytes = (uint64_t)ingest_options.memory_mb << 20;
+    return tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
+}
+
+static tarn_code checkpoint(ingest *in) {
+    tarn_outcome outcome = TARN_OUTCOME_INIT;
+    tarn_code code = tarn_sink_commit(in->sink, &outcome, &the_app.err);
+    if (code == TARN_OK && outcome.state == TARN_COMMIT_DONE) {
+        in->commits++;
+        in->files += outcome.files_added;
+        in->last_snapshot = outcome.snapshot_id;
+    }
+    if (code == TARN_OK) {
+        in->waiting = 0;
+    }
+    return code;
+}
+
+static tarn_code ingest_batches(ingest *in, tarn_file_reader *reader,
+                                const struct ArrowSchema *schema) {
+    tarn_code code = TARN_OK;
+    while (code == TARN_OK) {
+        struct ArrowArray array;
+        code = tarn_file_next(reader, &array, &the_app.err);
+        if (code != TARN_OK || array.release == NULL) {
+            break;
+        }
+        int64_t rows = array.length;
+        code = tarn_sink_write(in->sink, schema, &array, &the_app.err);
+        if (code != TARN_OK) {
+            array.release(&array);
+            break;
+        }
+        in->rows += rows;
+        in->waiting += rows;
+        if (ingest_options.checkpoint_rows > 0 && in->waiting >= ingest_options.checkpoint_rows) {
+            code = checkpoint(in);
+        }
+        show_progress(in, reader, false);
+    }
+    return code;
+}
+
+static tarn_code ingest_file(ingest *in, const char *path) {
+    tarn_file_options o;
+    tarn_file_reader *reader = NULL;
+    struct ArrowSchema table_schema;
+    struct ArrowSchema schema;
+    memset(&schema, 0, sizeof schema);
+    in->path = path;
+    tarn_code code = tarn_table_schema_arrow(in->table, &table_schema, &the_app.err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    fill_file_options(in, &o, &table_schema);
+    code = tarn_file_open(the_app.env, path, &o, &reader, &the_app.err);
+    if (code == TARN_OK) {
+        code = tarn_file_schema(reader, &schema, &the_app.err);
+    }
+    if (code == TARN_OK) {
+        code = ingest_batches(in, reader, &schema);
+    }
+    tarn_file_close(reader);
+    table_schema.release(&table_schema);
+    if (schema.release != NULL) {
+        schema.release(&schema);
+    }
+    return code;
+}
+
+static int check_options(ingest *in) {
+    const char *what = ingest_options.on_bad_row;
+    const char *mode = ingest_options.mode;
+    if (what != NULL && strcmp(what, "stop") != 0 && strcmp(what, "skip") != 0 &&
+        strcmp(what, "reject") != 0) {
+        return app_usage("--on-bad-row takes stop, skip or reject, not \"%s\"", what);
+    }
+    if (mode != NULL && strcmp(mode, "append") != 0 && strcmp(mode, "overwrite") != 0 &&
+        strcmp(mode, "replace-partitions") != 0) {
+        return app_usage("--mode takes append, overwrite or replace-partitions, not \"%s\"", mode);
+    }
+    if (mode != NULL && strcmp(mode, "append") != 0 && ingest_options.checkpoint_rows > 0) {
+        return app_usage("--mode %s replaces rows in one commit; it takes no --checkpoint-rows",
+                         mode);
+    }
+    if (ingest_options.where != NULL && (mode == NULL || strcmp(mode, "overwrite") != 0)) {
+        return app_usage("--where goes with --mode overwrite");
+    }
+    if (what != NULL && strcmp(what, "reject") == 0 && ingest_options.rejects == NULL) {
+        return app_usage("--on-bad-row reject needs --rejects FILE");
+    }
+    in->skip_bad = what != NULL && strcmp(what, "skip") == 0;
+    if (ingest_options.rejects != NULL && (what == NULL || strcmp(what, "reject") == 0)) {
+        in->rejects = fopen(ingest_options.rejects, "wb");
+        if (in->rejects == NULL) {
+            return app_usage("rejects file %s could not be written", ingest_options.rejects);
+        }
+    }
+    return 0;
+}
+
+static void print_result(const ingest *in) {
+    double elapsed = seconds_since(&in->started);
+    if (the_app.json) {
+        printf("{\"rows\":%" PRId64 ",\"rejected\":%" PRId64 ",\"commits\":%" PRId64
+               ",\"files\":%" PRId64 ",\"snapshot-id\":%" PRId64 ",\"seconds\":%.3f}\n",
+               in->rows, in->rejected, in->commits, in->files, in->last_snapshot, elapsed);
+    } else if (!the_app.quiet) {
+        fprintf(stderr,
+                "%" PRId64 " rows in %" PRId64 " files and %" PRId64
+                " commits, %.1f s (%.0f rows/s)",
+                in->rows, in->files, in->commits, elapsed,
+                elapsed > 0 ? (double)in->rows / elapsed : 0);
+        if (in->rejected > 0) {
+            fprintf(stderr, "; %" PRId64 " bad rows %s", in->rejected,
+                    in->rejects != NULL ? "set aside" : "skipped");
+        }
+        fprintf(stderr, "\n");
+    }
+}
+
+static int finish(ingest *in, tarn_code code) {
+    bool closed = in->rejects == NULL || fclose(in->rejects) == 0;
+    if (code == TARN_OK && !closed) {
+        return app_usage("rejects file %s could not be written", ingest_options.rejects);
+    }
+    tarn_env_cancel_reset(the_app.env); /* cleaning up is not cancelled */
+    tarn_sink_free(in->sink);
+    tarn_table_free(in->table);
+    if (code == TARN_OK) {
+        print_result(in);
+        return 0;
+    }
+    int status = app_fail(code);
+    if (in->rows > 0) {
+        fprintf(stderr,
+                "tarn: %" PRId64 " rows are committed in %" PRId64 " commits; the last %" PRId64
+                " read were not\n",
+                in->rows - in->waiting, in->commits, in->waiting);
+    }
+    return status;
+}
+
+int cmd_ingest(int argc, char **argv) {
+    int n;
+    int status;
+    ingest in;
+    memset(&in, 0, sizeof in);
+    in.last_snapshot = -1;
+    const char **args = command_begin(&ingest_command, argc, argv, &n, &status);
+    if (n < 0) {
+        return status;
+    }
+    status = check_options(&in);
+    if (status != 0) {
+        return status;
+    }
+    in.table_name = args[0];
+    in.show = !the_app.quiet && (the_app.progress || isatty(STDERR_FILENO));
+    clock_gettime(CLOCK_MONOTONIC, &in.started);
+    tarn_code code = open_table(&in, args[1]);
+    if (code == TARN_OK) {
+        code = open_sink(&in);
+    }
+    for (int i = 1; i < n && code == TARN_OK; i++) {
+        code = ingest_file(&in, args[i]);
+    }
+    if (code == TARN_OK) {
+        code = checkpoint(&in);
+        show_progress(&in, NULL, true);
+    }
+    return finish(&in, code);
+}

@@ -1,0 +1,166 @@
+/* apps/tarn/opt.c - see opt.h. */
+#include "opt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const opt_spec *find_in(const opt_spec *specs, size_t n, const char *name, size_t len,
+                               char letter) {
+    for (size_t i = 0; i < n; i++) {
+        bool by_name =
+            name != NULL && strlen(specs[i].name) == len && strncmp(specs[i].name, name, len) == 0;
+        if (by_name || (letter != '\0' && specs[i].letter == letter)) {
+            return &specs[i];
+        }
+    }
+    return NULL;
+}
+
+static const opt_spec *find_spec(const opt_command *command, const char *name, size_t len,
+                                 char letter) {
+    size_t n_globals;
+    const opt_spec *globals = opt_globals(&n_globals);
+    const opt_spec *spec = find_in(command->specs, command->n_specs, name, len, letter);
+    return spec != NULL ? spec : find_in(globals, n_globals, name, len, letter);
+}
+
+static bool store_value(const opt_command *command, const opt_spec *spec, const char *text) {
+    char *end;
+    switch (spec->kind) {
+    case OPT_FLAG:
+        *(bool *)spec->value = true;
+        return true;
+    case OPT_TEXT:
+        *(const char **)spec->value = text;
+        return true;
+    case OPT_LIST: {
+        opt_list *list = spec->value;
+        const char **items = realloc(list->items, ((size_t)list->count + 1) * sizeof *items);
+        if (items == NULL) {
+            fprintf(stderr, "tarn: out of memory\n");
+            return false;
+        }
+        items[list->count++] = text;
+        list->items = items;
+        return true;
+    }
+    case OPT_NUMBER:
+        errno = 0;
+        *(int64_t *)spec->value = strtoll(text, &end, 10);
+        if (errno == 0 && end != text && *end == '\0') {
+            return true;
+        }
+        fprintf(stderr, "tarn %s: --%s takes a number, not \"%s\"\n", command->name, spec->name,
+                text);
+        return false;
+    }
+    return false;
+}
+
+/* One option at argv[at]; the index after it, or -1. */
+static int take_option(const opt_command *command, int argc, char **argv, int at) {
+    const char *arg = argv[at];
+    const char *text = NULL;
+    const opt_spec *spec;
+    if (arg[1] == '-') {
+        const char *equals = strchr(arg, '=');
+        size_t len = equals != NULL ? (size_t)(equals - arg) - 2 : strlen(arg) - 2;
+        spec = find_spec(command, arg + 2, len, '\0');
+        text = equals != NULL ? equals + 1 : NULL;
+    } else {
+        spec = find_spec(command, NULL, 0, arg[1]);
+        text = arg[2] != '\0' ? arg + 2 : NULL;
+        if (spec != NULL && spec->kind == OPT_FLAG && text != NULL) {
+            spec = NULL;
+        }
+    }
+    if (spec == NULL) {
+        fprintf(stderr, "tarn %s: unknown option %s (see tarn %s --help)\n", command->name, arg,
+                command->name);
+        return -1;
+    }
+    if (spec->kind == OPT_FLAG) {
+        if (text != NULL) {
+            fprintf(stderr, "tarn %s: --%s takes no value\n", command->name, spec->name);
+            return -1;
+        }
+    } else if (text == NULL) {
+        if (at + 1 == argc) {
+            fprintf(stderr, "tarn %s: --%s needs %s\n", command->name, spec->name, spec->argument);
+            return -1;
+        }
+        text = argv[++at];
+    }
+    return store_value(command, spec, text) ? at + 1 : -1;
+}
+
+int opt_parse(const opt_command *command, int argc, char **argv, const char **args) {
+    int n = 0;
+    bool plain = false;
+    for (int at = 0; at < argc;) {
+        const char *arg = argv[at];
+        if (!plain && (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)) {
+            opt_print_help(command);
+            return -2;
+        }
+        if (!plain && strcmp(arg, "--") == 0) {
+            plain = true;
+            at++;
+        } else if (plain || arg[0] != '-' || arg[1] == '\0') {
+            args[n++] = arg;
+            at++;
+        } else {
+            at = take_option(command, argc, argv, at);
+            if (at < 0) {
+                return -1;
+            }
+        }
+    }
+    if (n < command->min_args || (command->max_args >= 0 && n > command->max_args)) {
+        fprintf(stderr, "tarn %s: takes %s (see tarn %s --help)\n", command->name, command->usage,
+                command->name);
+        return -1;
+    }
+    return n;
+}
+
+static void print_spec(const opt_spec *spec) {
+    char left[64];
+    const char *help = spec->help;
+    snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter != '\0' ? '-' : ' ',
+             spec->letter != '\0' ? spec->letter : ' ', spec->letter != '\0' ? ", " : "  ",
+             spec->name, spec->kind == OPT_FLAG ? "" : " ",
+             spec->kind == OPT_FLAG ? "" : spec->argument);
+    printf("  %-30s", left);
+    if (strlen(left) > 29) {
+        printf("\n  %-30s", "");
+    }
+    for (;;) {
+        const char *line = strchr(help, '\n');
+        printf("%.*s\n", line != NULL ? (int)(line - help) : (int)strlen(help), help);
+        if (line == NULL) {
+            return;
+        }
+        help = line + 1;
+        printf("  %-30s", "");
+    }
+}
+
+void opt_print_help(const opt_command *command) {
+    size_t n_globals;
+    const opt_spec *globals = opt_globals(&n_globals);
+    printf("tarn %s - %s\n\nUsage: tarn %s [options] %s\n\n%s\n", command->name, command->summary,
+           command->name, command->usage, command->about);
+    if (command->n_specs > 0) {
+        printf("\nOptions:\n");
+    }
+    for (size_t i = 0; i < command->n_specs; i++) {
+        print_spec(&command->specs[i]);
+    }
+    printf("\nOptions of every command:\n");
+    for (size_t i = 0; i < n_globals; i++) {
+        print_spec(&globals[i]);
+    }
+}

@@ -1,0 +1,43 @@
+/* apps/tarn/opt.h - options of a command as a table, which parses, prints --help, and feeds the man
+ * page and shell completion. */
+#ifndef TARN_OPT_H
+#define TARN_OPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_LIST, OPT_NUMBER } opt_kind;
+
+typedef struct opt_list {
+    const char **items;
+    int count;
+} opt_list;
+
+typedef struct opt_spec {
+    const char *name; /* "partition-by": given as --partition-by */
+    char letter;      /* 0: none */
+    opt_kind kind;
+    void *value;          /* bool, const char *, opt_list, int64_t */
+    const char *argument; /* in help: "TEXT" */
+    const char *help;     /* one line, or several with \n */
+} opt_spec;
+
+typedef struct opt_command {
+    const char *name;       /* "ingest" */
+    const char *usage;      /* "TABLE FILE..." */
+    const char *summary;    /* one line */
+    const char *about;      /* paragraphs and examples of --help */
+    int min_args, max_args; /* max -1: any number */
+    const opt_spec *specs;
+    size_t n_specs;
+} opt_command;
+
+/* Parses argv[0..argc): options anywhere, "--" ends them. Plain arguments go to args (argc entries
+ * of room). Returns how many, or -1 after a message on stderr; -2 after --help was printed. */
+int opt_parse(const opt_command *command, int argc, char **argv, const char **args);
+void opt_print_help(const opt_command *command);
+/* Options that every command takes (main.c). */
+const opt_spec *opt_globals(size_t *n);
+
+#endif
