@@ -182,12 +182,12 @@ static tarn_code stream_error(struct ArrowArrayStream *stream, int status) {
                  {EACCES, TARN_DENIED},
                  {ENOTSUP, TARN_UNSUPPORTED},
                  {EIO, TARN_IO}};
-    const char *text = stream->get_last_error(stream);
+    const char *message = stream->get_last_error(stream);
     tarn_code code = TARN_IO;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         code = codes[i].status == status ? codes[i].code : code;
     }
-    return set_error(code, "%s", text != NULL ? text : strerror(status));
+    return set_error(code, "%s", message != NULL ? message : strerror(status));
 }
 
 tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows) {
