@@ -20,9 +20,9 @@ static bool is_plain(tarn_str name) {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.data[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        bool inner =
-            (c >= '0' && c <= '9') || (c == '.' && i + 1 < name.len && name.data[i - 1] != '.');
-        if (!letter && !(i > 0 && inner)) {
+        bool inner = i > 0 && ((c >= '0' && c <= '9') ||
+                               (c == '.' && i + 1 < name.len && name.data[i - 1] != '.'));
+        if (!letter && !inner) {
             return false;
         }
     }

@@ -37,7 +37,7 @@ static tarn_code refuse(const conversion *c, const tarn_value *v) {
     tarn_buf text;
     char shown[128] = "";
     buf_init(&text, c->arena->env, 0);
-    if (value_to_text(v, &text, NULL) == TARN_OK) {
+    if (value_to_text(v, &text, NULL) == TARN_OK && text.len > 0) {
         size_t n = text.len < sizeof shown - 1 ? text.len : sizeof shown - 1;
         memcpy(shown, text.data, n);
         shown[n] = '\0';

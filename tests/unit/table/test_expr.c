@@ -50,6 +50,7 @@ static void test_parse(void **state) {
         {"d is not nan", "d is not nan"},
         {"is_nan(d)", "d is nan"},
         {"\"odd name\" = 1", "\"odd name\" = 1"},
+        {"\".a\" = 1 and \"b.\" = 2", "\".a\" = 1 and \"b.\" = 2"},
         {"st.`a` = 1e3", "st.a = 1000"},
         {"z = X'0aFF'", "z = X'0aff'"},
         {"dt = date '2020-01-01' and date = '2020-01-01'",
