@@ -32,6 +32,12 @@ void scratch_release(write_scratch *s) {
     }
 }
 
+size_t scratch_memory(const write_scratch *s) {
+    return s->raw.cap + s->packed.cap + s->gathered.cap + s->shaped.cap + s->offsets.cap +
+           s->marks.cap + s->index[0].cap + s->index[1].cap + s->def[0].cap + s->def[1].cap +
+           s->rep[0].cap + s->rep[1].cap;
+}
+
 /* ---- life ---- */
 
 static bool is_flat(const write_leaf *leaf) {
@@ -370,7 +376,8 @@ tarn_code leaf_add(write_leaf *leaf, write_scratch *scratch, const tarn_view *co
         write_block block;
         write_dense dense;
         int64_t stop = next_end(leaf, column, start, end);
-        TRY(levels_make(leaf, column, start, stop, scratch, &block, err));
+        write_rows rows = {column, start, stop};
+        TRY(levels_make(leaf, &rows, scratch, &block, err));
         if (leaf->page_rows > 0 &&
             leaf->page_levels + block.n_levels > leaf->options->page_values) {
             TRY(page_end(leaf, scratch, err));

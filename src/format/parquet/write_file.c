@@ -10,7 +10,9 @@
 #define MAGIC      "PAR1"
 #define CREATED_BY "tarn version 0.1.0"
 /* Rows of a batch between two looks at the row group's size. */
-#define SLICE_ROWS 65536
+#define SLICE_ROWS       65536
+#define SLICE_FIRST_ROWS 16384
+#define SLICE_LEAST_ROWS 256
 /* Less work than this is done on the caller's thread alone. */
 #define PARALLEL_VALUES 32768
 /* A writer that holds this much is busy and keeps its compressors between calls. */
@@ -239,8 +241,7 @@ static tarn_code put_extreme(parquet_writer *w, const write_leaf *leaf, bool max
     tarn_code code = TARN_OK;
     tarn_buf bytes;
     buf_init(&bytes, w->env, 0);
-    TRY(stats_put(&leaf->stats, leaf->order, leaf->is_text, leaf->width, maximum, &bytes, exact,
-                  err));
+    TRY(stats_put(leaf, &leaf->stats, maximum, &bytes, exact, err));
     *out = arena_str(&w->arena, buf_str(&bytes));
     code = out->data == NULL ? err_nomem(err) : TARN_OK;
 done:
@@ -534,13 +535,27 @@ static void rest(parquet_writer *w) {
     }
 }
 
-static tarn_code write_rows(parquet_writer *w, const tarn_batch *batch, tarn_error *err) {
+/* Rows to take before the row group's size is looked at again: as many as it seems to have room
+ * for by what its rows took so far. */
+static int64_t slice_rows(const parquet_writer *w) {
+    int64_t room = w->options.row_group_rows - w->group_rows;
+    int64_t held = held_bytes(w) + 1;
+    int64_t rows = SLICE_FIRST_ROWS;
+    if (w->group_rows > 0) {
+        double fit =
+            (double)w->group_rows / (double)held * (double)(w->options.row_group_bytes - held);
+        rows = fit > SLICE_ROWS ? SLICE_ROWS : (int64_t)fit + 1;
+        rows = rows < SLICE_LEAST_ROWS ? SLICE_LEAST_ROWS : rows;
+    }
+    return rows < room ? rows : room;
+}
+
+static tarn_code put_rows(parquet_writer *w, const tarn_batch *batch, tarn_error *err) {
     tarn_code code = TARN_OK;
     int64_t n = batch_rows(batch);
     for (int64_t start = 0; start < n;) {
-        int64_t room = w->options.row_group_rows - w->group_rows;
-        int64_t rows = n - start < SLICE_ROWS ? n - start : SLICE_ROWS;
-        rows = rows < room ? rows : room;
+        int64_t rows = slice_rows(w);
+        rows = rows < n - start ? rows : n - start;
         leaf_work work = {w, batch, start, start + rows};
         TRY(run_leaves(w, &work, err));
         w->group_rows += rows;
@@ -565,7 +580,7 @@ tarn_code parquet_writer_write(parquet_writer *w, const tarn_batch *batch, tarn_
         return err_set(err, TARN_INVALID, "file %s: the batch had another type than the writer",
                        w->sink->name);
     }
-    TRY(write_rows(w, batch, err));
+    TRY(put_rows(w, batch, err));
     rest(w);
 done:
     w->failed = code != TARN_OK;
@@ -580,6 +595,9 @@ int64_t parquet_writer_buffered_bytes(const parquet_writer *w) {
     size_t bytes = w->arena.used_bytes + w->column_indexes.cap + w->offset_indexes.cap;
     for (int32_t i = 0; i < w->n_leaves; i++) {
         bytes += leaf_memory(&w->leaves[i]);
+    }
+    for (uint32_t i = 0; i < w->n_scratch; i++) {
+        bytes += scratch_memory(&w->scratch[i]);
     }
     return (int64_t)bytes;
 }

@@ -62,10 +62,6 @@ tarn_code stats_merge(write_stats *into, write_order order, const write_stats *s
                       tarn_error *err) TARN_MUST_USE;
 /* -1, 0, 1 for the minima (maxima) of two that have some. */
 int stats_cmp(write_order order, const write_stats *a, const write_stats *b, bool maxima);
-/* PLAIN bytes of minimum or maximum, at most WRITE_STATS_LENGTH of a byte array, appended; *exact
- * says whether they are the value itself. */
-tarn_code stats_put(const write_stats *s, write_order order, bool is_text, size_t width,
-                    bool maximum, tarn_buf *out, bool *exact, tarn_error *err) TARN_MUST_USE;
 /* Length of the prefix of s with at most n code points, or bytes. */
 size_t bound_prefix(tarn_str s, bool is_text, size_t n);
 /* Raises the last code point or byte of value[0, *len) that can be; false when none can. A code
@@ -183,8 +179,14 @@ typedef struct write_scratch {
     atomic_flag busy;                  /* taken by a thread */
 } write_scratch;
 
+/* PLAIN bytes of minimum or maximum of the leaf's values, at most WRITE_STATS_LENGTH of a byte
+ * array, appended; *exact says whether they are the value itself. */
+tarn_code stats_put(const write_leaf *leaf, const write_stats *s, bool maximum, tarn_buf *out,
+                    bool *exact, tarn_error *err) TARN_MUST_USE;
+
 void scratch_init(write_scratch *s, tarn_env *env);
 void scratch_release(write_scratch *s);
+size_t scratch_memory(const write_scratch *s);
 
 /* Levels and non-null values of some rows of a leaf. */
 typedef struct write_block {
@@ -203,8 +205,14 @@ typedef struct write_block {
 /* How many of the rows [start, end) make a block of about max_bytes and max_levels; at least 1. */
 int64_t levels_block_rows(const write_leaf *leaf, const tarn_view *column, int64_t start,
                           int64_t end, int64_t max_bytes, int64_t max_levels);
-tarn_code levels_make(const write_leaf *leaf, const tarn_view *column, int64_t start, int64_t end,
-                      write_scratch *scratch, write_block *out, tarn_error *err) TARN_MUST_USE;
+typedef struct write_rows { /* rows [start, end) of a column of the batch */
+    const tarn_view *column;
+    int64_t start;
+    int64_t end;
+} write_rows;
+
+tarn_code levels_make(const write_leaf *leaf, const write_rows *rows, write_scratch *scratch,
+                      write_block *out, tarn_error *err) TARN_MUST_USE;
 
 /* Values of a block side by side in physical form, borrowed from the batch or the scratch. */
 typedef struct write_dense {

@@ -198,23 +198,23 @@ static tarn_code expand_lists(slots *s, const tarn_view *view) {
     return TARN_OK;
 }
 
-tarn_code levels_make(const write_leaf *leaf, const tarn_view *column, int64_t start, int64_t end,
-                      write_scratch *scratch, write_block *out, tarn_error *err) {
+tarn_code levels_make(const write_leaf *leaf, const write_rows *rows, write_scratch *scratch,
+                      write_block *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     memset(out, 0, sizeof *out);
-    out->n_rows = end - start;
+    out->n_rows = rows->end - rows->start;
     out->n_levels = out->n_rows;
     if (leaf->leaf->max_rep == 0 && leaf->leaf->max_def <= 1) {
-        return make_flat(leaf, column, start, scratch, out, err);
+        return make_flat(leaf, rows->column, rows->start, scratch, out, err);
     }
     slots s = {.leaf = leaf, .scratch = scratch, .err = err};
     TRY(take_set(&s, 0, (size_t)out->n_rows));
     memset(s.def, 0, s.n);
     memset(s.rep, 0, s.n);
     for (size_t i = 0; i < s.n; i++) {
-        s.index[i] = (int32_t)(start + (int64_t)i);
+        s.index[i] = (int32_t)(rows->start + (int64_t)i);
     }
-    tarn_view view = *column;
+    tarn_view view = *rows->column;
     for (int32_t i = 0; i < leaf->n_steps; i++) {
         TRY(apply_validity(&s, &view, leaf->steps[i].optional));
         if (leaf->steps[i].kind == STEP_LIST) {

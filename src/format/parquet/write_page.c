@@ -207,34 +207,40 @@ static tarn_code put_values(const write_leaf *leaf, write_scratch *scratch, tarn
 
 /* ---- page ---- */
 
-/* Compresses body from `plain` on; what lies before stays as it is (levels of version 2). *packed
- * says whether the rest is compressed. */
-static tarn_code pack(const write_leaf *leaf, write_scratch *scratch, size_t plain,
-                      bool may_stay_plain, tarn_str *body, bool *packed, tarn_error *err) {
+typedef struct page_body {
+    tarn_str bytes; /* as they will lie in the file */
+    size_t plain;   /* of these so many are never compressed: levels of version 2 */
+    bool may_stay_plain;
+    bool packed; /* the rest is compressed */
+} page_body;
+
+/* Compresses what the scratch's raw buffer holds. */
+static tarn_code pack(const write_leaf *leaf, write_scratch *scratch, page_body *body,
+                      tarn_error *err) {
     tarn_code code = TARN_OK;
     const parquet_write_options *o = leaf->options;
     tarn_buf *raw = &scratch->raw;
-    *body = buf_str(raw);
-    *packed = false;
-    if (o->codec == CODEC_NONE || (may_stay_plain && raw->len == plain)) {
+    body->bytes = buf_str(raw);
+    body->packed = false;
+    if (o->codec == CODEC_NONE || (body->may_stay_plain && raw->len == body->plain)) {
         return TARN_OK;
     }
     buf_reset(&scratch->packed);
-    TRY(buf_append(&scratch->packed, raw->data, plain, err));
-    TRY(codec_compress(&scratch->codec, o->codec, o->level, str_from(buf_str(raw), plain),
+    TRY(buf_append(&scratch->packed, raw->data, body->plain, err));
+    TRY(codec_compress(&scratch->codec, o->codec, o->level, str_from(buf_str(raw), body->plain),
                        &scratch->packed, err));
-    if (may_stay_plain && scratch->packed.len >= raw->len) {
+    if (body->may_stay_plain && scratch->packed.len >= raw->len) {
         return TARN_OK;
     }
-    *body = buf_str(&scratch->packed);
-    *packed = true;
+    body->bytes = buf_str(&scratch->packed);
+    body->packed = true;
 done:
     return code;
 }
 
 /* Header and body as one block. */
 static tarn_code seal(const write_leaf *leaf, write_scratch *scratch, parquet_page_header *header,
-                      tarn_str body, uint8_t **out, size_t *out_bytes, tarn_error *err) {
+                      tarn_str body, write_page *page, tarn_error *err) {
     tarn_code code = TARN_OK;
     if (scratch->raw.len > INT32_MAX || body.len > INT32_MAX) {
         return err_set(err, TARN_LIMIT, "column %.*s had a page of %zu bytes, more than %d",
@@ -257,8 +263,9 @@ static tarn_code seal(const write_leaf *leaf, write_scratch *scratch, parquet_pa
     if (body.len > 0) {
         memcpy(data + head->len, body.data, body.len);
     }
-    *out = data;
-    *out_bytes = head->len + body.len;
+    page->data = data;
+    page->size_bytes = head->len + body.len;
+    page->unpacked_bytes = (int64_t)(head->len + scratch->raw.len);
 done:
     return code;
 }
@@ -277,9 +284,8 @@ static tarn_code build_page(const write_leaf *leaf, write_scratch *scratch, writ
     size_t level_bytes = raw->len;
     int32_t encoding = PARQUET_PLAIN;
     TRY(put_values(leaf, scratch, raw, &encoding, err));
-    tarn_str body;
-    bool packed = false;
-    TRY(pack(leaf, scratch, v2 ? level_bytes : 0, v2, &body, &packed, err));
+    page_body body = {.plain = v2 ? level_bytes : 0, .may_stay_plain = v2};
+    TRY(pack(leaf, scratch, &body, err));
     if (v2) {
         header.type = PARQUET_DATA_PAGE_V2;
         THRIFT_SET(&header, PARQUET_PAGE_V2);
@@ -290,7 +296,7 @@ static tarn_code build_page(const write_leaf *leaf, write_scratch *scratch, writ
         header.v2.definition_bytes = (int32_t)(level_bytes - rep_bytes);
         header.v2.repetition_bytes = (int32_t)rep_bytes;
         THRIFT_SET(&header.v2, PARQUET_V2_IS_COMPRESSED);
-        header.v2.is_compressed = packed;
+        header.v2.is_compressed = body.packed;
     } else {
         header.type = PARQUET_DATA_PAGE;
         THRIFT_SET(&header, PARQUET_PAGE_DATA);
@@ -299,8 +305,7 @@ static tarn_code build_page(const write_leaf *leaf, write_scratch *scratch, writ
         header.data.definition_encoding = PARQUET_RLE;
         header.data.repetition_encoding = PARQUET_RLE;
     }
-    TRY(seal(leaf, scratch, &header, body, &page->data, &page->size_bytes, err));
-    page->unpacked_bytes = (int64_t)(page->size_bytes - body.len) + header.uncompressed_size;
+    TRY(seal(leaf, scratch, &header, body.bytes, page, err));
     *is_dictionary = encoding == PARQUET_RLE_DICTIONARY;
 done:
     return code;
@@ -328,11 +333,9 @@ static tarn_code note_bounds(write_leaf *leaf, write_page *page, tarn_error *err
         return TARN_OK;
     }
     page->min_at = (uint32_t)leaf->bounds.len;
-    TRY(stats_put(&leaf->page_stats, leaf->order, leaf->is_text, leaf->width, false, &leaf->bounds,
-                  &exact, err));
+    TRY(stats_put(leaf, &leaf->page_stats, false, &leaf->bounds, &exact, err));
     page->max_at = (uint32_t)leaf->bounds.len;
-    TRY(stats_put(&leaf->page_stats, leaf->order, leaf->is_text, leaf->width, true, &leaf->bounds,
-                  &exact, err));
+    TRY(stats_put(leaf, &leaf->page_stats, true, &leaf->bounds, &exact, err));
     page->min_len = page->max_at - page->min_at;
     page->max_len = (uint32_t)leaf->bounds.len - page->max_at;
     if (leaf->last.has) {
@@ -420,19 +423,21 @@ done:
 static tarn_code end_dictionary(write_leaf *leaf, write_scratch *scratch, tarn_error *err) {
     tarn_code code = TARN_OK;
     parquet_page_header header;
-    tarn_str body;
-    bool packed = false;
+    page_body body = {0};
+    write_page page = {0};
     memset(&header, 0, sizeof header);
     buf_reset(&scratch->raw);
     TRY(buf_append(&scratch->raw, leaf->dict.values.data, leaf->dict.values.len, err));
-    TRY(pack(leaf, scratch, 0, false, &body, &packed, err));
+    TRY(pack(leaf, scratch, &body, err));
     header.type = PARQUET_DICTIONARY_PAGE;
     THRIFT_SET(&header, PARQUET_PAGE_DICTIONARY);
     header.dictionary.num_values = (int32_t)leaf->dict.count;
     header.dictionary.encoding = PARQUET_PLAIN;
-    TRY(seal(leaf, scratch, &header, body, &leaf->dict_page, &leaf->dict_page_bytes, err));
-    leaf->held_bytes += leaf->dict_page_bytes;
-    leaf->unpacked_bytes += (int64_t)(leaf->dict_page_bytes - body.len) + header.uncompressed_size;
+    TRY(seal(leaf, scratch, &header, body.bytes, &page, err));
+    leaf->dict_page = page.data;
+    leaf->dict_page_bytes = page.size_bytes;
+    leaf->held_bytes += page.size_bytes;
+    leaf->unpacked_bytes += page.unpacked_bytes;
 done:
     return code;
 }

@@ -348,11 +348,11 @@ static tarn_code put_decimal(tarn_int128 v, size_t width, tarn_buf *out, tarn_er
     return buf_append(out, bytes + 16 - width, width, err);
 }
 
-tarn_code stats_put(const write_stats *s, write_order order, bool is_text, size_t width,
-                    bool maximum, tarn_buf *out, bool *exact, tarn_error *err) {
+tarn_code stats_put(const write_leaf *leaf, const write_stats *s, bool maximum, tarn_buf *out,
+                    bool *exact, tarn_error *err) {
     write_number number = maximum ? s->max : s->min;
     *exact = true;
-    switch (order) {
+    switch (leaf->order) {
     case ORDER_BOOL:
         return buf_append_char(out, (char)number.i64, err);
     case ORDER_I32: {
@@ -370,12 +370,12 @@ tarn_code stats_put(const write_stats *s, write_order order, bool is_text, size_
         return buf_append(out, &v, sizeof v, err);
     }
     case ORDER_DECIMAL:
-        return put_decimal(number.i128, width, out, err);
+        return put_decimal(number.i128, leaf->width, out, err);
     case ORDER_FIXED:
         return buf_append_str(out, buf_str(maximum ? &s->max_bytes : &s->min_bytes), err);
     case ORDER_BYTES:
-        return put_bytes(buf_str(maximum ? &s->max_bytes : &s->min_bytes), is_text, maximum, out,
-                         exact, err);
+        return put_bytes(buf_str(maximum ? &s->max_bytes : &s->min_bytes), leaf->is_text, maximum,
+                         out, exact, err);
     case ORDER_NONE:
         break;
     }

@@ -4,6 +4,8 @@
  * Method: small batches from JSON lines; the footer and page headers are read back by hand. */
 #include "unit/format/parquet_write_case.h"
 
+#include "format/parquet/bloom.h"
+
 #define FIELD(id, name, type)                                                                      \
     "{\"id\":" #id ",\"name\":\"" name "\",\"required\":false,\"type\":" type "}"
 #define STRUCT(fields) "{\"type\":\"struct\",\"fields\":[" fields "]}"
@@ -385,6 +387,120 @@ static void row_groups_and_statistics_are_in_the_footer(void **unused) {
     test_env_done(env);
 }
 
+/* Column and offset index against the pages themselves: place, rows, nulls, bounds, order. */
+static void indexes_describe_their_pages(void **unused) {
+    (void)unused;
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    write_case c;
+    page_seen pages[24];
+    tarn_buf lines;
+    parquet_offset_index offsets;
+    parquet_column_index columns;
+    buf_init(&lines, env, 0);
+    for (int i = 0; i < 50;
+         i++) { /* ascending, the third page only nulls; and the same descending */
+        if (i / 10 == 2 || i % 7 == 3) {
+            assert_ok(buf_append_str(&lines, STR("{}\n"), &err));
+        } else {
+            assert_ok(buf_printf(&lines, &err, "{\"a\":%d,\"b\":\"%03d\"}\n", i, 100 - i));
+        }
+    }
+    assert_ok(buf_append_char(&lines, 0, &err));
+    assert_ok(case_open(
+        &c, env, STRUCT(FIELD(1, "a", "\"int\"") "," FIELD(2, "b", "\"string\"")),
+        "write.parquet.page-row-limit=10\nwrite.parquet.encoding.column.b=dictionary", &err));
+    assert_ok(case_write(&c, (const char *)lines.data, &err));
+    for (int32_t column = 0; column < 2; column++) {
+        const parquet_chunk *chunk = &c.footer->row_groups[0].columns[column];
+        size_t dictionary = THRIFT_HAS(&chunk->meta, PARQUET_COLUMN_DICTIONARY_PAGE_OFFSET);
+        size_t n = case_pages(&c, 0, column, pages, 24);
+        tarn_str bytes =
+            str_make(c.bytes.data + chunk->offset_index_offset, (size_t)chunk->offset_index_length);
+        assert_ok(thrift_decode(&c.arena, &parquet_offset_index_thrift, bytes, "index", &offsets,
+                                NULL, &err));
+        bytes =
+            str_make(c.bytes.data + chunk->column_index_offset, (size_t)chunk->column_index_length);
+        assert_ok(thrift_decode(&c.arena, &parquet_column_index_thrift, bytes, "index", &columns,
+                                NULL, &err));
+        assert_int_equal(dictionary, column);
+        assert_int_equal(n, 5 + dictionary);
+        assert_int_equal(offsets.n_pages, 5);
+        assert_int_equal(columns.n_null_pages, 5);
+        assert_int_equal(columns.boundary_order,
+                         column == 0 ? PARQUET_ASCENDING : PARQUET_DESCENDING);
+        for (int32_t i = 0; i < 5; i++) {
+            assert_int_equal(offsets.pages[i].offset, pages[(size_t)i + dictionary].offset);
+            assert_int_equal(offsets.pages[i].first_row_index, i * 10);
+            assert_int_equal(columns.null_pages[i], i == 2);
+            assert_in_range(columns.null_counts[i], 1, i == 2 ? 10 : 2);
+            if (i == 2) {
+                assert_int_equal(columns.min_values[i].len, 0);
+            } else if (column == 0) {
+                assert_in_range(num_load_i32(columns.min_values[i].data), i * 10, i * 10 + 1);
+                assert_in_range(num_load_i32(columns.max_values[i].data), i * 10 + 8, i * 10 + 9);
+            } else {
+                assert_int_equal(columns.max_values[i].len, 3);
+                assert_true(str_cmp(columns.min_values[i], columns.max_values[i]) < 0);
+            }
+        }
+    }
+    buf_release(&lines);
+    case_close(&c);
+    test_env_done(env);
+}
+
+/* Every value is found in the row group's filter, whether it came by dictionary or not. */
+static void bloom_filters_hold_every_value(void **unused) {
+    (void)unused;
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    write_case c;
+    tarn_buf lines;
+    buf_init(&lines, env, 0);
+    for (int i = 0; i < 3000; i++) {
+        assert_ok(
+            buf_printf(&lines, &err, "{\"a\":\"value %d\",\"b\":%d}\n", i < 1000 ? i % 5 : i, i));
+    }
+    assert_ok(buf_append_char(&lines, 0, &err));
+    assert_ok(case_open(&c, env, STRUCT(FIELD(1, "a", "\"string\"") "," FIELD(2, "b", "\"long\"")),
+                        "write.parquet.page-row-limit=500\n"
+                        "write.parquet.bloom-filter-enabled.column.a=true\n"
+                        "write.parquet.bloom-filter-enabled.column.b=true\n"
+                        "write.parquet.bloom-filter-max-bytes=2048",
+                        &err));
+    assert_ok(case_write(&c, (const char *)lines.data, &err));
+    for (int32_t column = 0; column < 2; column++) {
+        const parquet_column_meta *meta = &c.footer->row_groups[0].columns[column].meta;
+        size_t head = 0;
+        size_t len = 0;
+        int missing = 0;
+        parquet_bloom bloom;
+        tarn_str bytes =
+            str_make(c.bytes.data + meta->bloom_filter_offset, (size_t)meta->bloom_filter_length);
+        assert_ok(bloom_header(bytes, &head, &len, &err));
+        assert_int_equal(head + len, bytes.len);
+        assert_true(len <= 2048);
+        assert_ok(bloom_get(&bloom, env, str_from(bytes, head), &err));
+        for (int64_t i = 0; i < 3000; i++) {
+            char text[32];
+            int n = snprintf(text, sizeof text, "value %d", (int)(i < 1000 ? i % 5 : i));
+            uint64_t hash = column == 0 ? bloom_hash(text, (size_t)n) : bloom_hash(&i, sizeof i);
+            assert_true(bloom_may_hold(&bloom, hash));
+            i = -i - 1; /* a value that was never written */
+            n = snprintf(text, sizeof text, "none %d", (int)i);
+            hash = column == 0 ? bloom_hash(text, (size_t)n) : bloom_hash(&i, sizeof i);
+            missing += !bloom_may_hold(&bloom, hash);
+            i = -i - 1;
+        }
+        assert_true(missing > 500);
+        bloom_release(&bloom);
+    }
+    buf_release(&lines);
+    case_close(&c);
+    test_env_done(env);
+}
+
 static void files_without_rows_are_whole(void **unused) {
     (void)unused;
     tarn_env *env = test_env();
@@ -415,6 +531,8 @@ int main(void) {
         cmocka_unit_test(dictionaries_give_way_to_plain_pages),
         cmocka_unit_test(nulls_in_required_columns_are_refused),
         cmocka_unit_test(row_groups_and_statistics_are_in_the_footer),
+        cmocka_unit_test(indexes_describe_their_pages),
+        cmocka_unit_test(bloom_filters_hold_every_value),
         cmocka_unit_test(files_without_rows_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
