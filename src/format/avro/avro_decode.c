@@ -18,6 +18,23 @@ static tarn_code wrong(avro_decoder *d, const uint8_t *p, const char *reason) {
     return TARN_CORRUPT;
 }
 
+/* Any length. What a tenth byte holds beyond 64 bits is dropped, as by Avro's own libraries: a file
+ * is not refused for one number that its writer let overflow. */
+static bool get_long_varint(const uint8_t **pp, const uint8_t *end, int64_t *out) {
+    uint64_t u = 0;
+    const uint8_t *p = *pp;
+    for (unsigned shift = 0; shift < 70 && p < end; shift += 7) {
+        uint8_t byte = *p++;
+        u |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = num_unzigzag(u);
+            *pp = p;
+            return true;
+        }
+    }
+    return false;
+}
+
 static inline bool get_varint(const uint8_t **pp, const uint8_t *end, int64_t *out) {
     const uint8_t *p = *pp;
     if (LIKELY(end - p >= 2)) {
@@ -32,7 +49,7 @@ static inline bool get_varint(const uint8_t **pp, const uint8_t *end, int64_t *o
             return true;
         }
     }
-    return num_get_varint(pp, end, out);
+    return get_long_varint(pp, end, out);
 }
 
 /* A length and the bytes behind it. */
@@ -233,6 +250,35 @@ static tarn_code get_items_head(avro_decoder *d, const avro_op *op, int64_t *cou
     return TARN_OK;
 }
 
+static tarn_code skip_flat(avro_decoder *d, const avro_op *op, int64_t count) {
+    const uint8_t *p = d->p;
+    const uint8_t *const end = d->end;
+    tarn_str bytes;
+    if (op->n_sized == 0) {
+        /* no overflow: count is at most the bytes that are left, over n */
+        p = skip_varints(p, end, (size_t)count * op->n);
+        count = 0;
+    }
+    for (; count > 0; count--) {
+        if (op->n == 1 && LIKELY(p < end) && *p < 0x80) {
+            p++;
+        } else if (op->n > 0) {
+            p = skip_varints(p, end, op->n);
+        }
+        for (size_t i = op->n_sized; i > 0 && p != NULL; i--) {
+            p = get_sized(&p, end, &bytes) ? p : NULL;
+        }
+        if (UNLIKELY(p == NULL)) {
+            break;
+        }
+    }
+    if (UNLIKELY(p == NULL)) {
+        return wrong(d, d->p, "an array passed the end");
+    }
+    d->p = p;
+    return TARN_OK;
+}
+
 static tarn_code skip_items(avro_decoder *d, const avro_op *op, tarn_error *err) {
     for (;;) {
         int64_t count;
@@ -243,20 +289,15 @@ static tarn_code skip_items(avro_decoder *d, const avro_op *op, tarn_error *err)
         }
         if (size >= 0) {
             d->p += size;
-        } else if (op->n > 0) {
-            /* no overflow: count is at most the bytes left over n */
-            const uint8_t *p = skip_varints(d->p, d->end, (size_t)count * op->n);
-            if (p == NULL) {
-                return wrong(d, d->end, "an array passed the end");
-            }
-            d->p = p;
+        } else if (op->flat) {
+            code = skip_flat(d, op, count);
         } else {
             for (; count > 0 && code == TARN_OK; count--) {
                 code = run(d, op + 1, op + op->span, err);
             }
-            if (code != TARN_OK) {
-                return code;
-            }
+        }
+        if (code != TARN_OK) {
+            return code;
         }
     }
 }
@@ -383,7 +424,7 @@ static tarn_code run(avro_decoder *d, const avro_op *op, const avro_op *stop, ta
             break;
         case AVRO_OP_LONG:
             if (UNLIKELY(!get_varint(&p, end, &v))) {
-                return wrong(d, p, "a long passed the end or its range");
+                return wrong(d, p, "a long passed the end or had more than 10 bytes");
             }
             code = put_i64(op->b, v, err);
             break;

@@ -15,7 +15,7 @@ typedef enum avro_opcode {
     AVRO_OP_SKIP_OPTIONAL, /* body: the value of a union whose other branch is number null_at, null
                             */
     AVRO_OP_SKIP_UNION,    /* body: branches, branch i is [jumps[i], jumps[i + 1]) */
-    AVRO_OP_SKIP_ITEMS,    /* body: one item of an array or map; n > 0: it is just n varints */
+    AVRO_OP_SKIP_ITEMS, /* body: one item of an array or map; flat: it is n varints, then n_sized */
     /* into a builder */
     AVRO_OP_NULL,
     AVRO_OP_BOOLEAN,
@@ -38,6 +38,8 @@ struct avro_op {
     avro_opcode code;
     uint32_t span;
     size_t n;
+    size_t n_sized; /* see SKIP_ITEMS */
+    bool flat;
     int32_t null_at;
     size_t min_bytes;          /* the least that one item takes */
     const avro_schema *schema; /* enum, union */

@@ -104,6 +104,23 @@ static tarn_code skip_simple(planner *pl, avro_opcode code, size_t n) {
     return result;
 }
 
+/* Items that are only varints and then only sized values need no ops to be run for each of them; so
+ * are nearly all statistics of a manifest entry. */
+static void flatten_items(planner *pl, size_t at) {
+    avro_op *op = &pl->d->ops[at];
+    const avro_op *item = op + 1;
+    const avro_op *stop = pl->d->ops + pl->d->n_ops;
+    if (item < stop && item->code == AVRO_OP_SKIP_VARINTS) {
+        op->n = item->n;
+        item++;
+    }
+    if (item < stop && item->code == AVRO_OP_SKIP_SIZED) {
+        op->n_sized = item->n;
+        item++;
+    }
+    op->flat = item == stop && op->n + op->n_sized > 0;
+}
+
 static tarn_code skip_items(planner *pl, const avro_schema *schema) {
     avro_op *op = NULL;
     size_t at = pl->d->n_ops;
@@ -114,10 +131,7 @@ static tarn_code skip_items(planner *pl, const avro_schema *schema) {
         TRY(skip_simple(pl, AVRO_OP_SKIP_SIZED, 1));
     }
     TRY(skip_value(pl, schema->branches[0]));
-    op = &pl->d->ops[at];
-    if (pl->d->n_ops == at + 2 && op[1].code == AVRO_OP_SKIP_VARINTS) {
-        op->n = op[1].n;
-    }
+    flatten_items(pl, at);
     end_body(pl, at);
 done:
     return code;
