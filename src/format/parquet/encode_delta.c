@@ -175,8 +175,10 @@ tarn_code encode_delta_bytes(tarn_buf *out, const uint32_t *offsets, const uint8
     for (size_t i = 0; i < n; i++) {
         size_t start = offsets[i] + prefixes[i];
         size_t len = offsets[i + 1] - start;
-        memcpy(out->data + out->len, bytes + start, len);
-        out->len += len;
+        if (len > 0) {
+            memcpy(out->data + out->len, bytes + start, len);
+            out->len += len;
+        }
     }
 done:
     return code;
