@@ -84,6 +84,45 @@ def make_codec():
     put("codec", "zstd_no_size", bytes([5, 72]) + zstandard.ZstdCompressor(write_content_size=False).compress(text))
 
 
+def make_create():
+    schema = "struct<id: long not null, s: string, ts: timestamp, n: struct<x: decimal(9,2), `a b`: date>, l: list<int>>"
+    put("create", "partitioned", schema + '\nbucket(16, id), month(ts) as m, truncate(2, s), day(n."a b")\nid desc nulls last, truncate(3, s)')
+    put("create", "plain", "struct<a: int>\n\n")
+    put("create", "identity", "struct<a: int, b: binary, u: uuid>\na, b, void(u)\na asc")
+    put("create", "bad", "struct<a: int>\nhour(a), year(b)\nz")
+
+
+def make_change():
+    schema = {"type": "struct", "schema-id": 1, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"},
+                                                           {"id": 7, "name": "z", "required": False, "type": "uuid"}]}
+    snapshot = {"snapshot-id": 5, "sequence-number": 4, "timestamp-ms": 2, "manifest-list": "/x/l.avro", "summary": {"operation": "append"},
+                "schema-id": 0}
+    put("change", "append", json.dumps({
+        "requirements": [{"type": "assert-table-uuid", "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7"},
+                         {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}],
+        "updates": [{"action": "add-snapshot", "snapshot": snapshot},
+                    {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 5}]}))
+    put("change", "schema", json.dumps({
+        "requirements": [{"type": "assert-last-assigned-field-id", "last-assigned-field-id": 6},
+                         {"type": "assert-current-schema-id", "current-schema-id": 0}],
+        "updates": [{"action": "add-schema", "schema": schema, "last-column-id": 7}, {"action": "set-current-schema", "schema-id": -1},
+                    {"action": "set-properties", "updates": {"a": "b"}}, {"action": "remove-properties", "removals": ["c"]},
+                    {"action": "upgrade-format-version", "format-version": 2}, {"action": "set-location", "location": "/y"}]}))
+    put("change", "spec", json.dumps({
+        "requirements": [{"type": "assert-default-spec-id", "default-spec-id": 0}, {"type": "assert-default-sort-order-id", "default-sort-order-id": 0}],
+        "updates": [{"action": "add-spec", "spec": {"spec-id": 1, "fields": [
+                        {"source-id": 1, "field-id": 1004, "name": "b", "transform": "bucket[8]"}]}},
+                    {"action": "set-default-spec", "spec-id": -1},
+                    {"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": [
+                        {"source-id": 2, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]}},
+                    {"action": "set-default-sort-order", "sort-order-id": -1}, {"action": "remove-partition-specs", "spec-ids": [0]}]}))
+    put("change", "create", json.dumps({
+        "requirements": [{"type": "assert-create"}],
+        "updates": [{"action": "assign-uuid", "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7"}, {"action": "add-schema", "schema": schema},
+                    {"action": "set-current-schema", "schema-id": -1}, {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+                    {"action": "set-default-spec", "spec-id": -1}, {"action": "set-location", "location": "/x"}]}))
+
+
 AVRO = {
     "type": "record", "name": "r", "fields": [
         {"name": "id", "type": "long", "field-id": 1},
@@ -232,7 +271,7 @@ def read(path, folder):
         return file.read()
 
 
-MAKERS = {"json": make_json, "type": make_type, "binary": make_binary, "expr": make_expr, "codec": make_codec, "avro": make_avro,
+MAKERS = {"json": make_json, "type": make_type, "binary": make_binary, "expr": make_expr, "create": make_create, "change": make_change, "codec": make_codec, "avro": make_avro,
           "parquet": make_parquet, "text": make_text, "iceberg": make_iceberg}
 FOLDERS = {"text": ["ndjson", "csv"], "iceberg": ["metadata", "manifest", "manifest_list"]}
 
