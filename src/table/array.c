@@ -111,6 +111,14 @@ void array_cut(struct ArrowArray *array, int64_t start, int64_t n) {
     array->length = n;
 }
 
+void array_cut_root(struct ArrowArray *root, int64_t start, int64_t n) {
+    for (int64_t i = 0; i < root->n_children; i++) {
+        array_cut(root->children[i], root->offset + start, n);
+    }
+    root->offset = 0;
+    root->length = n;
+}
+
 void array_view(const struct ArrowArray *array, const tarn_type *type, int64_t start,
                 int64_t length, tarn_view *out) {
     int64_t first = array->offset + start;

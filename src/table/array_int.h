@@ -48,6 +48,8 @@ int64_t array_buffer_count(const tarn_type *type);
 int64_t array_child_count(const tarn_type *type);
 /* Only rows [start, start + n) of an array that nobody else sees. */
 void array_cut(struct ArrowArray *array, int64_t start, int64_t n);
+/* The same of a batch's root, whose offset moves into its columns. */
+void array_cut_root(struct ArrowArray *root, int64_t start, int64_t n);
 
 void array_view(const struct ArrowArray *array, const tarn_type *type, int64_t start,
                 int64_t length, tarn_view *out);

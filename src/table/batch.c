@@ -43,14 +43,6 @@ static tarn_code clone_tree(tarn_env *env, array_owner *owner, const struct Arro
     return TARN_OK;
 }
 
-static void cut_root(struct ArrowArray *root, int64_t start, int64_t n) {
-    for (int64_t i = 0; i < root->n_children; i++) {
-        array_cut(root->children[i], root->offset + start, n);
-    }
-    root->offset = 0;
-    root->length = n;
-}
-
 tarn_code batch_slice(tarn_env *env, tarn_batch *src, int64_t start, int64_t n, tarn_batch *out,
                       tarn_error *err) {
     tarn_assert(src->array.release != NULL);
@@ -85,7 +77,7 @@ tarn_code batch_slice(tarn_env *env, tarn_batch *src, int64_t start, int64_t n, 
             return code;
         }
     }
-    cut_root(&slice, start, n);
+    array_cut_root(&slice, start, n);
     out->array = slice;
     out->type = type;
     return TARN_OK;
