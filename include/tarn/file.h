@@ -77,6 +77,9 @@ tarn_file_native_schema(tarn_file_reader *reader, /* @borrow */
 TARN_API TARN_MUST_USE tarn_code tarn_file_meta_json(tarn_file_reader *reader, /* @borrow */
                                                      char **json_out, /* @give: tarn_text_free */
                                                      tarn_error *err /* @borrow, may be NULL */);
+/* "parquet", "avro", "ndjson", "csv", or "json" for a table metadata document (which has no rows).
+ * Borrowed for ever. */
+TARN_API const char *tarn_file_reader_format(const tarn_file_reader *reader /* @borrow */);
 TARN_API void tarn_file_close(tarn_file_reader *reader /* @take, may be NULL */);
 
 typedef struct tarn_file_writer tarn_file_writer;

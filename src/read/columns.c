@@ -1,5 +1,5 @@
 /* read/columns.c - which part of a schema a read asks for. Pure. */
-#include "read/read_int.h"
+#include "read/read_columns.h"
 
 /* Number of the node with this id, or -1. */
 static int32_t node_of_id(const tarn_type *type, int32_t id, int32_t first) {

@@ -72,6 +72,7 @@ typedef struct file_scan_options {
     const tarn_type *wanted; /* output columns */
     const tarn_type *root;   /* the schema that wanted and filter come from; NULL: wanted itself */
     const tarn_expr *filter; /* bound; its columns need not be in wanted */
+    bool by_name;            /* the file is no table's: columns are matched by name */
     bool invert;             /* keep rows for which filter is NOT true (copy-on-write delete) */
     const json_value *name_mapping;
     bool no_prune;

@@ -10,7 +10,12 @@
 #include "base/io.h"
 #include "table/batch.h"
 
-typedef enum text_kind { TEXT_NDJSON, TEXT_CSV } text_kind;
+typedef enum text_kind {
+    TEXT_NDJSON,
+    TEXT_CSV,
+    TEXT_TABLE /* writing only: aligned columns for people; widths from the first rows, long cells
+                  are cut */
+} text_kind;
 
 /* A record that could not be read: line is 1-based, raw the record's bytes (borrowed), reason one
  * line naming the column. Returning an error stops the reader with it; TARN_OK skips the record.
