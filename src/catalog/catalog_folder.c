@@ -49,9 +49,7 @@ const char *folder_version_name(tarn_arena *arena, int64_t number, bool gzip) {
     return arena_printf(arena, "v%lld%s.metadata.json", (long long)number, gzip ? ".gz" : "");
 }
 
-/* The object of version number in any of its spellings; *location has no data when there is none.
- */
-static tarn_code find_version(tarn_store *store, tarn_arena *arena, tarn_str folder, int64_t number,
+tarn_code folder_find_version(tarn_store *store, tarn_arena *arena, tarn_str folder, int64_t number,
                               tarn_str *location, tarn_error *err) {
     static const char *const SPELLINGS[] = {"v%lld.metadata.json", "v%lld.gz.metadata.json",
                                             "v%lld.metadata.json.gz"};
@@ -129,7 +127,7 @@ static tarn_code find_highest(tarn_store *store, tarn_arena *arena, tarn_str fol
         if (*at == 0) {
             break;
         }
-        TRY(find_version(store, arena, folder, *at, found, err));
+        TRY(folder_find_version(store, arena, folder, *at, found, err));
     }
 done:
     return code;
@@ -144,13 +142,13 @@ tarn_code folder_current_version(tarn_store *store, tarn_arena *arena, tarn_str 
     tarn_code code;
     TRY(read_hint(store, arena, folder, &at, err));
     if (at > 0) {
-        TRY(find_version(store, arena, folder, at, &found, err));
+        TRY(folder_find_version(store, arena, folder, at, &found, err));
     }
     if (found.data == NULL) {
         TRY(find_highest(store, arena, folder, &at, &found, err));
     }
     for (int steps = 1; found.data != NULL; steps++) {
-        TRY(find_version(store, arena, folder, at + 1, &next, err));
+        TRY(folder_find_version(store, arena, folder, at + 1, &next, err));
         if (next.data == NULL) {
             break;
         }
@@ -176,6 +174,12 @@ void folder_write_hint(tarn_store *store, tarn_arena *arena, tarn_str folder, in
     char text[24];
     size_t len = str_from_i64(number, text);
     const char *path = store_join(arena, folder, STR(FOLDER_HINT_NAME));
+    /* Hadoop's local file system checks a file by the sum beside it, if there is one; the sum of
+     * the hint that is replaced would make the new one unreadable there. */
+    const char *sum = store_join(arena, folder, STR("." FOLDER_HINT_NAME ".crc"));
+    if (sum != NULL) {
+        store_discard(store, str_of(sum));
+    }
     if (path == NULL ||
         store_put(store, str_of(path), STORE_REPLACE, str_make(text, len), &err) != TARN_OK) {
         env_log(store->env, TARN_LOG_WARN, "catalog", "hint-kept", "%s", err.message);

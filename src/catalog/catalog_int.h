@@ -63,6 +63,9 @@ const char *folder_version_name(tarn_arena *arena, int64_t number, bool gzip);
 tarn_code folder_current_version(tarn_store *store, tarn_arena *arena, tarn_str folder,
                                  const char *what, int64_t *number, tarn_str *location,
                                  tarn_error *err) TARN_MUST_USE;
+/* The object of one version in any of its spellings; *location has no data when there is none. */
+tarn_code folder_find_version(tarn_store *store, tarn_arena *arena, tarn_str folder, int64_t number,
+                              tarn_str *location, tarn_error *err) TARN_MUST_USE;
 /* The highest vN by listing alone; 0 when there is none. */
 tarn_code folder_highest_version(tarn_store *store, tarn_str folder, int64_t *number,
                                  tarn_error *err) TARN_MUST_USE;
