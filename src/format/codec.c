@@ -3,8 +3,8 @@
  *
  * Every codec is one function that unpacks into a room of given size and says one of: done, room
  * too small, damaged, no memory. Exact and growing output are built on that alone, so no codec can
- * allocate by what its input claims. zstd and brotli take their memory from the env; libdeflate and
- * snappy cannot be given an allocator and use the C library's. */
+ * allocate by what its input claims. zstd and brotli's decoder take their memory from the env;
+ * libdeflate, snappy and brotli's encoder use the C library's. */
 #include "format/codec.h"
 
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_customMem: memory that the env counts */
@@ -17,7 +17,6 @@
 #include <zstd_errors.h>
 
 #include <limits.h>
-#include <stdlib.h>
 
 #include "base/num.h"
 
@@ -508,48 +507,9 @@ static tarn_code pack_lz4(bool framed, tarn_str src, tarn_buf *out, tarn_error *
     return TARN_OK;
 }
 
-/* Brotli's encoder (1.0) ends the process when an allocation fails. What the env refuses it gets
- * from the C library instead, and the refusal is told when it is done. */
-typedef struct brotli_memory {
-    tarn_env *env;
-    bool refused;
-} brotli_memory;
-
-typedef union brotli_block { /* in front of each block: whose it is */
-    bool from_env;
-    max_align_t align;
-} brotli_block;
-
-static void *brotli_alloc(void *opaque, size_t size) {
-    brotli_memory *memory = opaque;
-    brotli_block *block = env_alloc(memory->env, sizeof *block + size);
-    bool from_env = block != NULL;
-    if (!from_env) {
-        memory->refused = true;
-        block = malloc(sizeof *block + size);
-    }
-    if (block == NULL) {
-        return NULL;
-    }
-    block->from_env = from_env;
-    return block + 1;
-}
-
-static void brotli_free(void *opaque, void *ptr) {
-    brotli_memory *memory = opaque;
-    if (ptr == NULL) {
-        return;
-    }
-    brotli_block *block = (brotli_block *)ptr - 1;
-    if (block->from_env) {
-        env_free(memory->env, block);
-    } else {
-        free(block);
-    }
-}
-
-static tarn_code pack_brotli(codec_ctx *ctx, int level, tarn_str src, tarn_buf *out,
-                             tarn_error *err) {
+/* Brotli's encoder (1.0) ends the process when its allocator refuses, so it must not be the env's,
+ * which may have a limit: it takes the C library's. */
+static tarn_code pack_brotli(int level, tarn_str src, tarn_buf *out, tarn_error *err) {
     tarn_code code = check_level(CODEC_BROTLI, &level, 0, 11, 5, err);
     if (code != TARN_OK) {
         return code;
@@ -559,8 +519,7 @@ static tarn_code pack_brotli(codec_ctx *ctx, int level, tarn_str src, tarn_buf *
     if (code != TARN_OK) {
         return code;
     }
-    brotli_memory memory = {ctx->env, false};
-    BrotliEncoderState *state = BrotliEncoderCreateInstance(brotli_alloc, brotli_free, &memory);
+    BrotliEncoderState *state = BrotliEncoderCreateInstance(NULL, NULL, NULL);
     if (state == NULL) {
         return err_nomem(err);
     }
@@ -575,9 +534,6 @@ static tarn_code pack_brotli(codec_ctx *ctx, int level, tarn_str src, tarn_buf *
                                             &out_left, &dst, NULL) &&
                 BrotliEncoderIsFinished(state);
     BrotliEncoderDestroyInstance(state);
-    if (memory.refused) {
-        return err_nomem(err);
-    }
     if (!done) {
         return err_set(err, TARN_INTERNAL, "brotli did not fit its own bound");
     }
@@ -603,7 +559,7 @@ tarn_code codec_compress(codec_ctx *ctx, codec_kind kind, int level, tarn_str sr
     case CODEC_LZ4_HADOOP:
         return pack_lz4(kind == CODEC_LZ4_HADOOP, src, out, err);
     case CODEC_BROTLI:
-        return pack_brotli(ctx, level, src, out, err);
+        return pack_brotli(level, src, out, err);
     }
     return err_set(err, TARN_INTERNAL, "codec %d is unknown", (int)kind);
 }

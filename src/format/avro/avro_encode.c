@@ -471,7 +471,6 @@ static tarn_code put_member(avro_encoder *e, int64_t row, tarn_buf *out, tarn_er
     return err_set(err, TARN_INVALID, "no member of union %.*s was set", STR_ARG(field_name(e)));
 }
 
-/* tidy: long, the one switch over all ways */
 static tarn_code put_present(avro_encoder *e, int64_t row, tarn_buf *out, tarn_error *err) {
     const uint8_t *values = e->view.values;
     tarn_code code = TARN_OK;

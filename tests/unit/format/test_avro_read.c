@@ -387,6 +387,10 @@ static void test_avro_read_schemas(void **state) {
         {"[\"null\",\"int\",{\"type\":\"map\",\"values\":\"bytes\"}]", "null", TARN_OK, ""},
         {"{\"type\":{\"type\":\"long\"}}", "deflate", TARN_OK, ""},
         {"{\"type\":\"record\",\"name\":\"n\",\"fields\":[]}", "null", TARN_OK, ""},
+        /* names that Avro forbids, as found in the field (B22) */
+        {"{\"type\":\"record\",\"name\":\"1\",\"fields\":[{\"name\":\"a.b\",\"type\":\"int\"},"
+         "{\"name\":\"\xf0\x9f\x98\x8e\",\"type\":\"int\"},{\"name\":\"\",\"type\":\"int\"}]}",
+         "null", TARN_OK, ""},
         {"\"int\"", "bzip2", TARN_UNSUPPORTED, "bzip2"},
         {"\"int\"", "xz", TARN_UNSUPPORTED, "xz"},
         {"{\"type\":\"record\",\"name\":\"node\",\"namespace\":\"x\",\"fields\":[{\"name\":"
