@@ -722,5 +722,5 @@ tarn_code parquet_writer_close(parquet_writer *w, tarn_arena *arena, tarn_file *
     }
 done:
     w->failed = code != TARN_OK;
-    return code;
+    return w->failed && w->sink != NULL ? err_add(err, code, "file %s", w->sink->name) : code;
 }

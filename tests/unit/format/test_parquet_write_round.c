@@ -1,11 +1,12 @@
 /* What the Parquet writer writes, the reader reads.
  * Goal: every type, nesting, codec, page version and encoding comes back value for value, also when
  * pages and row groups are tiny and when the batch is a slice; and many threads write the same
- * bytes as one.
- * Method: seeded random rows are written, read, and compared as JSON. */
+ * bytes as one. Statistics, indexes and bloom filters never hide a row from a filter.
+ * Method: seeded random rows are written, read, and compared as JSON, whole and filtered. */
 #include "unit/format/parquet_write_case.h"
 
 #include "format/parquet/parquet.h"
+#include "table/expr.h"
 
 static uint64_t state;
 
@@ -292,11 +293,130 @@ static void threads_write_the_same_bytes(void **unused) {
     }
 }
 
+/* Rows that a filter keeps, with what pruning leaves to read, or from the whole file. */
+static int64_t filtered_rows(const write_case *c, parquet_file *file, const tarn_expr *bound,
+                             bool pruning, int64_t *rows_read, tarn_buf *out) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    uint8_t groups[64];
+    parquet_pruned pruned = {0};
+    parquet_scan_options options = {0};
+    parquet_scan *scan = NULL;
+    int64_t kept = 0;
+    arena_init(&arena, c->env);
+    memset(groups, 1, sizeof groups);
+    assert_true(parquet_group_count(file) <= 64);
+    if (pruning) {
+        assert_ok(parquet_prune(file, bound, NULL, &arena, groups, &pruned, &err));
+        options.groups = groups;
+        options.ranges = pruned.ranges;
+        options.n_ranges = pruned.n_ranges;
+    }
+    *rows_read = 0;
+    assert_ok(parquet_scan_open(file, &options, &scan, &err));
+    for (;;) {
+        tarn_batch batch;
+        tarn_batch found;
+        uint8_t selection[4096];
+        int64_t n = 0;
+        assert_ok(parquet_scan_next(scan, &batch, NULL, &err));
+        if (batch_rows(&batch) == 0) {
+            break;
+        }
+        assert_true(bit_bytes(batch_rows(&batch)) <= sizeof selection);
+        *rows_read += batch_rows(&batch);
+        assert_ok(expr_eval(c->env, bound, &batch, selection, &n, &err));
+        assert_ok(batch_filter(c->env, &batch, selection, &found, &err));
+        assert_ok(rows_write(&found, out, &err));
+        kept += n;
+        batch_release(&found);
+        batch_release(&batch);
+    }
+    parquet_scan_close(scan);
+    arena_release(&arena);
+    return kept;
+}
+
+static void filters_find_every_row(void **unused) {
+    (void)unused;
+    static const char *const filters[] = {"i = 3",
+                                          "i < -1000000000",
+                                          "l > 9000000000000000000",
+                                          "l in (1, 2, 77)",
+                                          "f >= 536870000",
+                                          "d = 0.0",
+                                          "d < -6100000000000000000 or d > 6100000000000000000",
+                                          "d9 = 0.01",
+                                          "d38 < -99999999999999999999999999999999",
+                                          "dt >= date '2243-01-01'",
+                                          "s = 'a longer text here'",
+                                          "s > '98'",
+                                          "s starts with '77'",
+                                          "u is null",
+                                          "y is not null",
+                                          "b = true and i is null",
+                                          "tm < 100",
+                                          "d20 > 99000000000000000000",
+                                          "s = 'never written'",
+                                          "l = 12345"};
+    tarn_env *env = test_env();
+    int64_t least = INT64_MAX;
+    state = 4711;
+    for (size_t i = 0; i < 3; i++) {
+        tarn_error err = TARN_ERROR_INIT;
+        write_case c;
+        tarn_batch batch;
+        io_source *source = NULL;
+        parquet_file *file = NULL;
+        assert_ok(case_open(&c, env, flat,
+                            i == 0 ? "write.parquet.page-row-limit=20\n"
+                                     "write.parquet.bloom-filter-enabled.column.s=true\n"
+                                     "write.parquet.bloom-filter-enabled.column.l=true"
+                            : i == 1
+                                ? "write.parquet.page-version=v2\nwrite.parquet.page-row-limit=3"
+                                : "write.parquet.dict-size-bytes=100\n"
+                                  "write.parquet.stats-enabled.column.i=false",
+                            &err));
+        c.options.row_group_rows = 700;
+        make_rows(env, c.type, 2000, &batch);
+        write_batches(&c, &batch, 450);
+        assert_ok(io_source_memory(env, "round", c.bytes.data, c.bytes.len, &source, &err));
+        assert_ok(parquet_open(env, source, NULL, &file, &err));
+        for (size_t k = 0; k < sizeof filters / sizeof filters[0]; k++) {
+            const tarn_expr *parsed = NULL;
+            const tarn_expr *bound = NULL;
+            tarn_buf all;
+            tarn_buf some;
+            int64_t whole = 0;
+            int64_t less = 0;
+            buf_init(&all, env, 0);
+            buf_init(&some, env, 0);
+            assert_ok(expr_parse(&c.arena, str_of(filters[k]), &parsed, &err));
+            assert_ok(expr_bind(&c.arena, parsed, c.type, true, &bound, &err));
+            int64_t want = filtered_rows(&c, file, bound, false, &whole, &all);
+            assert_int_equal(filtered_rows(&c, file, bound, true, &less, &some), want);
+            assert_int_equal(all.len, some.len);
+            assert_true(all.len == 0 || memcmp(all.data, some.data, all.len) == 0);
+            assert_int_equal(whole, 2000);
+            least = less < least ? less : least;
+            buf_release(&all);
+            buf_release(&some);
+        }
+        parquet_close(file);
+        source->close(source);
+        batch_release(&batch);
+        case_close(&c);
+    }
+    assert_int_equal(least, 0); /* and there was something to skip */
+    test_env_done(env);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flat_types_come_back),
         cmocka_unit_test(nested_types_come_back),
         cmocka_unit_test(threads_write_the_same_bytes),
+        cmocka_unit_test(filters_find_every_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
