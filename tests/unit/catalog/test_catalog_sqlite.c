@@ -433,7 +433,7 @@ static int torture(tarn_env *env, const char *folder, bool after, bool forever) 
         assert_true(seen == next || seen == next - 1);
         table_version_release(base);
         table_version_release(now);
-        assert_true(k < 200 && (hit || k > 4));
+        assert_true(k < 200 && (hit || k > 3));
     }
     arena_release(&arena);
     catalog_close(c);
