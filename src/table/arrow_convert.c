@@ -453,7 +453,7 @@ done:
 
 tarn_code arrow_import_indexed(const array_import *im, const struct ArrowSchema *schema,
                                const struct ArrowArray *a, const arrow_format *f,
-                               const tarn_type *type, int depth, struct ArrowArray *out) {
+                               const tarn_type *type, struct ArrowArray *out) {
     tarn_builder b;
     tarn_view values;
     struct ArrowArray child;
@@ -461,9 +461,9 @@ tarn_code arrow_import_indexed(const array_import *im, const struct ArrowSchema 
     bool dictionary = f->layout == ARROW_DICTIONARY;
     int part = f->layout == ARROW_RUNS ? 1 : 0;
     const tarn_type *value_type = f->layout == ARROW_LIST_VIEW ? type->fields[0].type : type;
-    tarn_code code = arrow_import_array(
-        im, dictionary ? schema->dictionary : schema->children[part],
-        dictionary ? a->dictionary : a->children[part], value_type, depth + 1, &child);
+    tarn_code code =
+        arrow_import_array(im, dictionary ? schema->dictionary : schema->children[part],
+                           dictionary ? a->dictionary : a->children[part], value_type, &child);
     if (code != TARN_OK) {
         return code;
     }

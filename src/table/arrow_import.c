@@ -208,7 +208,7 @@ static tarn_code import_leaf(const array_import *im, const struct ArrowSchema *s
 /* ---- nested ---- */
 
 static tarn_code import_parts(const array_import *im, const struct ArrowSchema *schema,
-                              const struct ArrowArray *a, const tarn_type *type, int depth,
+                              const struct ArrowArray *a, const tarn_type *type,
                               struct ArrowArray *out) {
     int32_t n = array_part_count(type);
     if (n != a->n_children) {
@@ -219,7 +219,7 @@ static tarn_code import_parts(const array_import *im, const struct ArrowSchema *
             return bad_array(im, schema, "a child was shorter than its parent");
         }
         tarn_code code = arrow_import_array(im, schema->children[i], a->children[i],
-                                            array_part_type(type, i), depth + 1, out->children[i]);
+                                            array_part_type(type, i), out->children[i]);
         if (code != TARN_OK) {
             return code;
         }
@@ -228,14 +228,14 @@ static tarn_code import_parts(const array_import *im, const struct ArrowSchema *
 }
 
 static tarn_code import_struct(const array_import *im, const struct ArrowSchema *schema,
-                               const struct ArrowArray *a, const tarn_type *type, int depth,
+                               const struct ArrowArray *a, const tarn_type *type,
                                struct ArrowArray *out) {
     struct ArrowArray made;
     tarn_code code = share_node(im, a, 1, array_part_count(type), &made);
     if (code != TARN_OK) {
         return code;
     }
-    code = import_parts(im, schema, a, type, depth, &made);
+    code = import_parts(im, schema, a, type, &made);
     if (code != TARN_OK) {
         array_release(&made);
         return code;
@@ -245,7 +245,7 @@ static tarn_code import_struct(const array_import *im, const struct ArrowSchema 
 }
 
 static tarn_code import_entries(const array_import *im, const struct ArrowSchema *schema,
-                                const struct ArrowArray *a, const tarn_type *type, int depth,
+                                const struct ArrowArray *a, const tarn_type *type,
                                 struct ArrowArray *out) {
     arrow_format f;
     tarn_code code;
@@ -254,7 +254,7 @@ static tarn_code import_entries(const array_import *im, const struct ArrowSchema
         return bad_array(im, schema, "the entries of a map were no struct");
     }
     TRY(check_shape(im, schema, a, &f));
-    TRY(import_struct(im, schema, a, type, depth, out));
+    TRY(import_struct(im, schema, a, type, out));
     out->null_count = 0; /* entries themselves are never null */
     array_node_of(out)->buffers[0] = NULL;
 done:
@@ -263,7 +263,7 @@ done:
 
 static tarn_code import_list(const array_import *im, const struct ArrowSchema *schema,
                              const struct ArrowArray *a, const arrow_format *f,
-                             const tarn_type *type, int depth, struct ArrowArray *out) {
+                             const tarn_type *type, struct ArrowArray *out) {
     struct ArrowArray made;
     tarn_code code;
     bool shared = f->width == 4 && f->layout != ARROW_FIXED_LIST && is_aligned(a->buffers[1], 4);
@@ -281,9 +281,9 @@ static tarn_code import_list(const array_import *im, const struct ArrowSchema *s
         return code;
     }
     if (type->kind == TARN_MAP) {
-        code = import_entries(im, schema->children[0], child, type, depth + 1, made.children[0]);
+        code = import_entries(im, schema->children[0], child, type, made.children[0]);
     } else {
-        code = arrow_import_array(im, schema->children[0], child, type->fields[0].type, depth + 1,
+        code = arrow_import_array(im, schema->children[0], child, type->fields[0].type,
                                   made.children[0]);
     }
     if (code != TARN_OK) {
@@ -338,11 +338,13 @@ static bool fits_type(const arrow_format *f, const tarn_type *type) {
 }
 
 tarn_code arrow_import_array(const array_import *im, const struct ArrowSchema *schema,
-                             const struct ArrowArray *a, const tarn_type *type, int depth,
+                             const struct ArrowArray *a, const tarn_type *type,
                              struct ArrowArray *out) {
     arrow_format f;
     tarn_code code;
-    if (depth > LIMIT_NESTING) {
+    array_import below = *im;
+    im = &below;
+    if (++below.depth > LIMIT_NESTING) {
         return err_set(im->err, TARN_LIMIT, "an array was nested more than %d levels deep",
                        LIMIT_NESTING);
     }
@@ -352,13 +354,13 @@ tarn_code arrow_import_array(const array_import *im, const struct ArrowSchema *s
         return bad_array(im, schema, "its format was not that of the type");
     }
     if (f.layout == ARROW_STRUCT) {
-        return import_struct(im, schema, a, type, depth, out);
+        return import_struct(im, schema, a, type, out);
     }
     if (f.layout == ARROW_LIST || f.layout == ARROW_FIXED_LIST || f.layout == ARROW_MAP) {
-        return import_list(im, schema, a, &f, type, depth, out);
+        return import_list(im, schema, a, &f, type, out);
     }
     if (f.layout == ARROW_DICTIONARY || f.layout == ARROW_RUNS || f.layout == ARROW_LIST_VIEW) {
-        return arrow_import_indexed(im, schema, a, &f, type, depth, out);
+        return arrow_import_indexed(im, schema, a, &f, type, out);
     }
     return import_leaf(im, schema, a, &f, type, out);
 done:
@@ -367,14 +369,14 @@ done:
 
 tarn_code batch_import(tarn_env *env, const struct ArrowSchema *schema, struct ArrowArray *array,
                        const tarn_type *type, tarn_batch *out, tarn_error *err) {
-    array_import im = {env, array_owner_new(env), err};
+    array_import im = {env, array_owner_new(env), 0, err};
     struct ArrowArray made;
     tarn_view root;
     if (im.owner == NULL) {
         return err_nomem(err);
     }
     tarn_assert(type->kind == TARN_STRUCT);
-    tarn_code code = arrow_import_array(&im, schema, array, type, 0, &made);
+    tarn_code code = arrow_import_array(&im, schema, array, type, &made);
     if (code == TARN_OK) {
         array_view(&made, type, 0, made.length, &root);
         if (view_null_count(&root) > 0) {

@@ -125,24 +125,24 @@ static void normalize_zero(tarn_value *v) {
 }
 
 /* A literal beyond a float column's finite values still lies below its infinity. */
-static void clamp_float(const tarn_type *type, tarn_value *v, int *range, bool *inexact) {
-    if (type->kind == TARN_FLOAT && *range != 0) {
+static void clamp_float(const tarn_type *type, tarn_value *v, value_fit *fit) {
+    if (type->kind == TARN_FLOAT && fit->range != 0) {
         *v = value_null(type);
         v->is_null = false;
-        v->as.f32 = *range > 0 ? FLT_MAX : -INFINITY; /* the next value below */
-        *range = 0;
-        *inexact = true;
+        v->as.f32 = fit->range > 0 ? FLT_MAX : -INFINITY; /* the next value below */
+        fit->range = 0;
+        fit->inexact = true;
     }
 }
 
 static tarn_code bind_literal(const binder *b, const tarn_field *field, const tarn_value *literal,
-                              tarn_value *out, int *range, bool *inexact) {
-    tarn_code code = value_floor(b->arena, literal, field->type, out, range, inexact, b->err);
+                              tarn_value *out, value_fit *fit) {
+    tarn_code code = value_floor(b->arena, literal, field->type, out, fit, b->err);
     if (code != TARN_OK) {
         return err_add(b->err, code, "filter on column %.*s", STR_ARG(field->name));
     }
-    clamp_float(field->type, out, range, inexact);
-    if (*range == 0) {
+    clamp_float(field->type, out, fit);
+    if (fit->range == 0) {
         normalize_zero(out);
         return value_copy(b->arena, out, out, b->err);
     }
@@ -159,8 +159,7 @@ static expr_op floor_op(expr_op op) {
 
 static tarn_code bind_compare(const binder *b, expr_op op, const tarn_field *field, bool nullable,
                               const tarn_value *literal, const tarn_expr **out) {
-    int range = 0;
-    bool inexact = false;
+    value_fit fit;
     tarn_value *value = ARENA_NEW(b->arena, tarn_value);
     if (value == NULL) {
         return err_nomem(b->err);
@@ -169,20 +168,20 @@ static tarn_code bind_compare(const binder *b, expr_op op, const tarn_field *fie
         *out = expr_false();
         return TARN_OK;
     }
-    tarn_code code = bind_literal(b, field, literal, value, &range, &inexact);
+    tarn_code code = bind_literal(b, field, literal, value, &fit);
     if (code != TARN_OK) {
         return code;
     }
-    if (range != 0 || (inexact && (op == EXPR_EQ || op == EXPR_NE))) {
-        bool always = op == EXPR_NE || (range > 0 && (op == EXPR_LT || op == EXPR_LE)) ||
-                      (range < 0 && (op == EXPR_GT || op == EXPR_GE));
+    if (fit.range != 0 || (fit.inexact && (op == EXPR_EQ || op == EXPR_NE))) {
+        bool always = op == EXPR_NE || (fit.range > 0 && (op == EXPR_LT || op == EXPR_LE)) ||
+                      (fit.range < 0 && (op == EXPR_GT || op == EXPR_GE));
         if (always) {
             return make_not_null(b, field, nullable, out);
         }
         *out = expr_false();
         return TARN_OK;
     }
-    return make_predicate(b, inexact ? floor_op(op) : op, field, value, 1, out);
+    return make_predicate(b, fit.inexact ? floor_op(op) : op, field, value, 1, out);
 }
 
 /* Heap sort: no memory, and no worst case. */
@@ -237,17 +236,16 @@ static tarn_code bind_in(const binder *b, expr_op op, const tarn_field *field, b
         return err_nomem(b->err);
     }
     for (int32_t i = 0; i < expr->n_values; i++) {
-        int range = 0;
-        bool inexact = false;
+        value_fit fit;
         has_null = has_null || expr->values[i].is_null;
         if (expr->values[i].is_null || field->type->kind == TARN_UNKNOWN) {
             continue;
         }
-        tarn_code code = bind_literal(b, field, &expr->values[i], &values[n], &range, &inexact);
+        tarn_code code = bind_literal(b, field, &expr->values[i], &values[n], &fit);
         if (code != TARN_OK) {
             return code;
         }
-        n += range == 0 && !inexact;
+        n += fit.range == 0 && !fit.inexact;
     }
     n = sort_distinct(values, n);
     bool never = (op == EXPR_NOT_IN && has_null) || field->type->kind == TARN_UNKNOWN;
@@ -315,8 +313,8 @@ static tarn_code bind_predicate(binder *b, const tarn_expr *expr, expr_op op,
     return bind_compare(b, op, field, nullable, &expr->values[0], out);
 }
 
-static tarn_code bind(binder *b, const tarn_expr *expr, bool negated, int depth,
-                      const tarn_expr **out) {
+static tarn_code bind_tree(binder *b, const tarn_expr *expr, bool negated, int depth,
+                           const tarn_expr **out) {
     const tarn_expr *left = NULL;
     const tarn_expr *right = NULL;
     tarn_code code;
@@ -325,7 +323,7 @@ static tarn_code bind(binder *b, const tarn_expr *expr, bool negated, int depth,
                        4 * LIMIT_EXPR_DEPTH);
     }
     if (expr->op == EXPR_NOT) {
-        return bind(b, expr->left, !negated, depth + 1, out);
+        return bind_tree(b, expr->left, !negated, depth + 1, out);
     }
     expr_op op = negated ? expr_negated_op(expr->op) : expr->op;
     if (op == EXPR_TRUE || op == EXPR_FALSE) {
@@ -335,8 +333,8 @@ static tarn_code bind(binder *b, const tarn_expr *expr, bool negated, int depth,
     if (op != EXPR_AND && op != EXPR_OR) {
         return bind_predicate(b, expr, op, out);
     }
-    TRY(bind(b, expr->left, negated, depth + 1, &left));
-    TRY(bind(b, expr->right, negated, depth + 1, &right));
+    TRY(bind_tree(b, expr->left, negated, depth + 1, &left));
+    TRY(bind_tree(b, expr->right, negated, depth + 1, &right));
     *out = op == EXPR_AND ? expr_and(b->arena, left, right) : expr_or(b->arena, left, right);
     code = *out != NULL ? TARN_OK : err_nomem(b->err);
 done:
@@ -347,7 +345,7 @@ tarn_code expr_bind(tarn_arena *arena, const tarn_expr *expr, const tarn_type *r
                     bool case_sensitive, const tarn_expr **out, tarn_error *err) {
     binder b = {arena, root, case_sensitive, err, STR_NULL};
     const tarn_expr *bound = NULL;
-    tarn_code code = bind(&b, expr, false, 0, &bound);
+    tarn_code code = bind_tree(&b, expr, false, 0, &bound);
     if (code == TARN_OK) {
         *out = bound;
     }

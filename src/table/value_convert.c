@@ -15,8 +15,7 @@ typedef struct conversion {
     tarn_arena *arena;
     const tarn_type *type; /* target */
     tarn_value *out;
-    int *range;
-    bool *inexact;
+    value_fit *fit;
     tarn_error *err;
 } conversion;
 
@@ -112,7 +111,7 @@ static tarn_code exact_to_exact(const conversion *c, tarn_int128 unscaled, int32
     if (wanted >= scale) {
         tarn_int128 product;
         if (__builtin_mul_overflow(unscaled, num_pow10_i128(wanted - scale), &product)) {
-            *c->range = unscaled < 0 ? -1 : 1;
+            c->fit->range = unscaled < 0 ? -1 : 1;
             return TARN_OK;
         }
         unscaled = product;
@@ -120,11 +119,11 @@ static tarn_code exact_to_exact(const conversion *c, tarn_int128 unscaled, int32
         tarn_int128 unit = num_pow10_i128(scale - wanted);
         tarn_int128 rest = unscaled % unit;
         unscaled = unscaled / unit - (rest < 0 ? 1 : 0);
-        *c->inexact = rest != 0;
+        c->fit->inexact = rest != 0;
     }
     if (unscaled > max || unscaled < min) {
-        *c->range = unscaled > max ? 1 : -1;
-        *c->inexact = false;
+        c->fit->range = unscaled > max ? 1 : -1;
+        c->fit->inexact = false;
         return TARN_OK;
     }
     store_exact(c, unscaled);
@@ -149,7 +148,7 @@ static tarn_code float_to_float(const conversion *c, double d) {
         return TARN_OK;
     }
     if (isfinite(d) && fabs(d) > (double)FLT_MAX) {
-        *c->range = d > 0 ? 1 : -1;
+        c->fit->range = d > 0 ? 1 : -1;
         return TARN_OK;
     }
     c->out->as.f32 = (float)d;
@@ -165,7 +164,7 @@ static tarn_code float_to_exact(const conversion *c, const tarn_value *v, double
         return refuse(c, v);
     }
     if (fabs(d) >= 1e38) {
-        *c->range = d > 0 ? 1 : -1;
+        c->fit->range = d > 0 ? 1 : -1;
         return TARN_OK;
     }
     tarn_str s = str_make(text, str_from_f64(d, text));
@@ -180,7 +179,7 @@ static tarn_code float_to_exact(const conversion *c, const tarn_value *v, double
         return exact_to_exact(c, exact.as.i128, exact.type->scale);
     }
     store_exact(c, d < 0 ? -1 : 0);
-    *c->inexact = true;
+    c->fit->inexact = true;
     return TARN_OK;
 }
 
@@ -204,17 +203,17 @@ static tarn_code timestamp_to(const conversion *c, const tarn_value *v) {
     int64_t value = v->as.i64;
     if (c->type->kind == TARN_DATE) {
         int64_t per_day = is_nanos(from) ? TIME_US_PER_DAY * 1000 : TIME_US_PER_DAY;
-        *c->inexact = num_floor_mod(value, per_day) != 0;
+        c->fit->inexact = num_floor_mod(value, per_day) != 0;
         return exact_to_exact(c, num_floor_div(value, per_day), 0);
     }
     if (!is_timestamp(c->type->kind) || (is_zoned(from) && !is_zoned(c->type->kind))) {
         return refuse(c, v);
     }
     if (is_nanos(from) && !is_nanos(c->type->kind)) {
-        *c->inexact = num_floor_mod(value, 1000) != 0;
+        c->fit->inexact = num_floor_mod(value, 1000) != 0;
         value = num_floor_div(value, 1000);
     } else if (!is_nanos(from) && is_nanos(c->type->kind) && !num_mul_i64(value, 1000, &value)) {
-        *c->range = v->as.i64 > 0 ? 1 : -1;
+        c->fit->range = v->as.i64 > 0 ? 1 : -1;
         return TARN_OK;
     }
     *c->out = value_i64(c->type, value);
@@ -318,18 +317,17 @@ static tarn_code convert(const conversion *c, const tarn_value *v) {
 }
 
 tarn_code value_floor(tarn_arena *arena, const tarn_value *v, const tarn_type *type,
-                      tarn_value *out, int *out_of_range, bool *inexact, tarn_error *err) {
+                      tarn_value *out, value_fit *fit, tarn_error *err) {
     tarn_value made = value_null(type);
-    conversion c = {arena, type, &made, out_of_range, inexact, err};
-    *out_of_range = 0;
-    *inexact = false;
+    conversion c = {arena, type, &made, fit, err};
+    memset(fit, 0, sizeof *fit);
     if (!v->is_null) {
         tarn_code code = convert(&c, v);
         if (code != TARN_OK) {
             return code;
         }
     }
-    if (*out_of_range == 0) {
+    if (fit->range == 0) {
         *out = made;
     }
     return TARN_OK;
@@ -338,18 +336,17 @@ tarn_code value_floor(tarn_arena *arena, const tarn_value *v, const tarn_type *t
 tarn_code value_convert(tarn_arena *arena, const tarn_value *v, const tarn_type *type,
                         tarn_value *out, int *out_of_range, tarn_error *err) {
     tarn_value made;
-    int range;
-    bool inexact;
-    tarn_code code = value_floor(arena, v, type, &made, &range, &inexact, err);
+    value_fit fit;
+    tarn_code code = value_floor(arena, v, type, &made, &fit, err);
     if (code != TARN_OK) {
         return code;
     }
-    if (inexact) {
-        conversion c = {arena, type, &made, &range, &inexact, err};
+    if (fit.inexact) {
+        conversion c = {arena, type, &made, &fit, err};
         return refuse(&c, v);
     }
-    *out_of_range = range;
-    if (range == 0) {
+    *out_of_range = fit.range;
+    if (fit.range == 0) {
         *out = made;
     }
     return TARN_OK;

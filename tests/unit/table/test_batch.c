@@ -18,7 +18,7 @@ static const char type_text_all[] =
     "{\"b\":null,\"i\":null,\"l\":null,\"f\":null,\"d\":null,\"n\":null,\"t\":null,\"s\":null,"    \
     "\"u\":null,\"x\":null,\"z\":null,\"q\":null,\"st\":null,\"li\":null,\"m\":null}\n"
 #define ROW_C                                                                                      \
-    "{\"b\":false,\"i\":-2147483648,\"l\":9,\"f\":-0.0,\"d\":1e300,\"n\":\"-0.01\",\"t\":"        \
+    "{\"b\":false,\"i\":-2147483648,\"l\":9,\"f\":-0.0,\"d\":1e300,\"n\":\"-0.01\",\"t\":"         \
     "\"1969-12-31T23:59:59.999999+00:00\",\"s\":\"a string that is longer than sixteen bytes\","   \
     "\"u\":\"00000000-0000-0000-0000-000000000001\",\"x\":\"ffffff\",\"z\":\"00ff\",\"q\":null,"   \
     "\"st\":{\"a\":null,\"c\":\"inner\"},\"li\":[],\"m\":{\"keys\":[],\"values\":[]}}\n"

@@ -60,64 +60,34 @@ static void check_case(tarn_env *env, tarn_arena *arena, const projection_case *
     buf_release(&buf);
 }
 
+/* clang-format off: the formatter makes stairs of nested macros */
+#define LIST_OF(fields)                                                                            \
+    "{\"type\":\"list\",\"element-id\":7,\"element-required\":false,\"element\":" STRUCT(fields) "}"
+#define COMMA ","
+
+static const char by_id_file[] =
+    STRUCT(FIELD("1", "a", "\"int\"") COMMA FIELD("2", "gone", "\"string\"") COMMA FIELD(
+        "3", "s", STRUCT(FIELD("4", "x", "\"float\"") COMMA FIELD("5", "y", "\"date\"")))
+               COMMA FIELD("6", "l", LIST_OF(FIELD("8", "p", "\"int\""))));
+
+static const char by_id_wanted[] = STRUCT(
+    FIELD("6", "items", LIST_OF(FIELD("9", "q", "\"string\"") COMMA FIELD("8", "p", "\"long\"")))
+        COMMA FIELD("1", "renamed", "\"long\"") COMMA FIELD(
+            "3", "s",
+            STRUCT(FIELD("5", "when", "\"timestamp\"") COMMA FIELD("4", "x", "\"double\""))) COMMA
+    "{\"id\":10,\"name\":\"d\",\"required\":true,\"type\":\"decimal(5, 2)\","
+    "\"initial-default\":\"1.25\"}");
+
+/* clang-format on */
+
 static void test_by_id(void **state) {
     (void)state;
     tarn_env *env = test_env();
     tarn_arena arena;
     arena_init(&arena, env);
     projection_case c = {
-        .file = parse_json_type(
-            &arena,
-            STRUCT(FIELD("1", "a", "\"int\"") "," FIELD("2", "gone", "\"string\"") "," FIELD(
-                "3", "s",
-                STRUCT(FIELD("4", "x", "\"float\"") "," FIELD(
-                    "5", "y", "\"date\""))) "," FIELD("6", "l",
-                                                      "{\"type\":\"list\",\"element-id\":7,"
-                                                      "\"element-required\":false,"
-                                                      "\"element\":" STRUCT(
-                                                          FIELD("8", "p", "\"int\"")) "}"))),
-        .wanted = parse_json_type(
-            &arena,
-            STRUCT(FIELD(
-                "6", "items",
-                "{\"type\":\"list\",\"element-id\":7,\"element-required\":false,"
-                "\"element\":" STRUCT(FIELD("9", "q", "\"string\"") "," FIELD(
-                    "8", "p",
-                    "\"long\"")) "}") "," FIELD("1", "renamed",
-                                                "\"long\"") "," FIELD("3", "s",
-                                                                      STRUCT(
-                                                                          FIELD("5", "when", "\"timestamp\"") "," FIELD(
-                                                                              "4", "x",
-                                                                              "\"double\""))) ",{"
-                                                                                              "\"id"
-                                                                                              "\":"
-                                                                                              "10,"
-                                                                                              "\"na"
-                                                                                              "me\""
-                                                                                              ":\"d"
-                                                                                              "\","
-                                                                                              "\"re"
-                                                                                              "quir"
-                                                                                              "ed\""
-                                                                                              ":"
-                                                                                              "true"
-                                                                                              ",\"t"
-                                                                                              "ype"
-                                                                                              "\":"
-                                                                                              "\"de"
-                                                                                              "cima"
-                                                                                              "l(5,"
-                                                                                              " 2)"
-                                                                                              "\","
-                                                                                              "\"in"
-                                                                                              "itia"
-                                                                                              "l-"
-                                                                                              "defa"
-                                                                                              "ult"
-                                                                                              "\":"
-                                                                                              "\"1."
-                                                                                              "25\""
-                                                                                              "}")),
+        .file = parse_json_type(&arena, by_id_file),
+        .wanted = parse_json_type(&arena, by_id_wanted),
         .read_text = "struct<a: int, s: struct<x: float, y: date>, l: list<struct<p: int>>>",
         .rows = "{\"a\":1,\"s\":{\"x\":0.5,\"y\":\"1970-01-02\"},\"l\":[{\"p\":1},null]}\n"
                 "{\"a\":null,\"s\":null,\"l\":null}\n"
