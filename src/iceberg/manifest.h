@@ -54,9 +54,9 @@ typedef struct manifest_entries {
     tarn_entry *items; /* in the arena given */
 } manifest_entries;
 
-/* Reads a whole manifest. manifest gives what is inherited (sequence numbers, snapshot id, spec
- * id); NULL: nothing is inherited, spec id comes from the header. Partition values are matched by
- * partition field id and come in the order of m's spec. */
+/* Reads a whole manifest; source stays the caller's. manifest gives what is inherited (sequence
+ * numbers, snapshot id, spec id); NULL: nothing is inherited, spec id comes from the header.
+ * Partition values are matched by partition field id and come in the order of m's spec. */
 tarn_code manifest_read(tarn_arena *arena, io_source *source, const tarn_metadata *m,
                         const tarn_manifest *manifest, const manifest_read_options *options,
                         manifest_entries *out, tarn_error *err) TARN_MUST_USE;
@@ -86,15 +86,20 @@ tarn_code manifest_writer_close(manifest_writer *w, tarn_arena *arena, tarn_mani
                                 tarn_error *err) TARN_MUST_USE;
 void manifest_writer_abort(manifest_writer *w); /* takes NULL */
 
+/* source stays the caller's. */
 tarn_code manifest_list_read(tarn_arena *arena, io_source *source, const tarn_manifest **out,
                              int32_t *n, tarn_error *err) TARN_MUST_USE;
+/* v3: gives every data manifest that has no first_row_id its own, from next on, in list order;
+ * returns the id after the last (less next: the snapshot's added-rows). */
+int64_t manifest_assign_row_ids(tarn_manifest *manifests, int32_t n, int64_t next);
 typedef struct manifest_list_options {
     int32_t format_version;
     int64_t snapshot_id, parent_id, sequence_number;
     int64_t first_row_id; /* v3; -1 */
     tarn_str codec;
 } manifest_list_options;
-/* Manifests with sequence_number -1 get the snapshot's. */
+/* Manifests with sequence_number -1 get the snapshot's. Writes to sink, and leaves it to the caller
+ * to finish it (or, after a failure, to abort it). */
 tarn_code manifest_list_write(tarn_env *env, const manifest_list_options *options,
                               const tarn_manifest *manifests, int32_t n, io_sink *sink,
                               tarn_error *err) TARN_MUST_USE;
