@@ -138,15 +138,73 @@ static tarn_str cell(const tarn_view *view, int64_t i) {
     return str_make((const uint8_t *)view->values + (size_t)i * width, width);
 }
 
-static void compare_strings(expr_op base, const tarn_view *view, tarn_str y, uint8_t *bits) {
+/* The first eight bytes as a big-endian number, zeros behind the end: unequal numbers are in the
+ * order of the bytes, equal ones decide nothing. room: bytes that may be read from p on. */
+static inline uint64_t first_eight(const uint8_t *p, size_t len, size_t room) {
+    uint8_t padded[8] = {0};
+    if (len >= 8) {
+        return num_load_be64(p);
+    }
+    if (len == 0) {
+        return 0;
+    }
+    if (room >= 8) {
+        return num_load_be64(p) & (~UINT64_C(0) << (8 * (8 - len)));
+    }
+    memcpy(padded, p, len);
+    return num_load_be64(padded);
+}
+
+typedef struct text_literal {
+    tarn_str text;
+    uint64_t first;
+} text_literal;
+
+static inline int order_text(const tarn_view *view, int64_t i, const text_literal *y) {
+    int32_t start = view->offsets[i];
+    size_t len = (size_t)(view->offsets[i + 1] - start);
+    const uint8_t *p = view->bytes + start;
+    uint64_t first = first_eight(p, len, (size_t)(view->offsets[view->length] - start));
+    if (first != y->first) {
+        return first < y->first ? -1 : 1;
+    }
+    return str_cmp(str_make(p, len), y->text);
+}
+
+static inline bool has_prefix(const tarn_view *view, int64_t i, const text_literal *y) {
+    size_t n = y->text.len;
+    int32_t start = view->offsets[i];
+    size_t len = (size_t)(view->offsets[i + 1] - start);
+    const uint8_t *p = view->bytes + start;
+    if (len < n || n == 0) {
+        return n == 0;
+    }
+    uint64_t first = first_eight(p, n, (size_t)(view->offsets[view->length] - start));
+    return first == y->first && (n <= 8 || memcmp(p + 8, y->text.data + 8, n - 8) == 0);
+}
+
+static void compare_texts(expr_op base, const tarn_view *view, tarn_str text, uint8_t *bits) {
     int64_t n = view->length;
-    if (base == EXPR_STARTS_WITH) {
-        FOR_BLOCKS(n, bits, str_starts_with(cell(view, i), y));
-    } else if (base == EXPR_EQ && view->offsets != NULL) {
+    text_literal y = {text, first_eight((const uint8_t *)text.data, text.len, text.len)};
+    if (view->bytes == NULL) { /* every value is empty or null */
+        bool yes = base == EXPR_LT ? text.len > 0 : base == EXPR_LE || text.len == 0;
+        memset(bits, yes ? 0xff : 0, bit_bytes(n));
+    } else if (base == EXPR_STARTS_WITH) {
+        FOR_BLOCKS(n, bits, has_prefix(view, i, &y));
+    } else if (base == EXPR_EQ) {
         const int32_t *at_of = view->offsets;
         FOR_BLOCKS(n, bits,
-                   bytes_equal(view->bytes + at_of[i], (size_t)(at_of[i + 1] - at_of[i]), y));
-    } else if (base == EXPR_EQ) {
+                   bytes_equal(view->bytes + at_of[i], (size_t)(at_of[i + 1] - at_of[i]), text));
+    } else if (base == EXPR_LT) {
+        FOR_BLOCKS(n, bits, order_text(view, i, &y) < 0);
+    } else {
+        FOR_BLOCKS(n, bits, order_text(view, i, &y) <= 0);
+    }
+}
+
+static void compare_fixed(expr_op base, const tarn_view *view, tarn_str y, uint8_t *bits) {
+    int64_t n = view->length;
+    if (base == EXPR_EQ) {
         FOR_BLOCKS(n, bits, str_eq(cell(view, i), y));
     } else if (base == EXPR_LT) {
         FOR_BLOCKS(n, bits, str_cmp(cell(view, i), y) < 0);
@@ -276,8 +334,10 @@ static bool is_bytes(const tarn_type *type) {
 static void compare_one(const tarn_expr *expr, expr_op base, const tarn_view *view, uint8_t *bits) {
     const tarn_value *y = &expr->values[0];
     int64_t n = view->length;
-    if (is_bytes(view->type)) {
-        compare_strings(base, view, y->as.bytes, bits);
+    if (type_is_var(view->type)) {
+        compare_texts(base, view, y->as.bytes, bits);
+    } else if (is_bytes(view->type)) {
+        compare_fixed(base, view, y->as.bytes, bits);
     } else if (expr_value_is_nan(y)) {
         compare_nan(base, view, bits);
     } else if (view->type->kind == TARN_FLOAT) {
@@ -301,7 +361,7 @@ tarn_code expr_compare(tarn_env *env, const tarn_expr *expr, const tarn_view *vi
         compare_nan(EXPR_EQ, view, bits);
         c.inverted = expr->op == EXPR_NOT_NAN;
     } else if (expr->op == EXPR_STARTS_WITH || expr->op == EXPR_NOT_STARTS_WITH) {
-        compare_strings(EXPR_STARTS_WITH, view, expr->values[0].as.bytes, bits);
+        compare_texts(EXPR_STARTS_WITH, view, expr->values[0].as.bytes, bits);
         c.inverted = expr->op == EXPR_NOT_STARTS_WITH;
     } else if (view->type->kind == TARN_BOOLEAN) {
         compare_bool(expr, c.base, view, bits);

@@ -336,6 +336,72 @@ static void test_rows(void **state) {
     test_env_done(env);
 }
 
+static tarn_str random_text(tarn_env *env, char out[12]) {
+    size_t len = (size_t)(env_random_u64(env) % 12);
+    for (size_t i = 0; i < len; i++) {
+        out[i] = "aab\x01"[env_random_u64(env) % 4];
+    }
+    return str_make(out, len);
+}
+
+/* Strings whose first eight bytes agree or not, against plain comparison. */
+static void test_random_strings(void **state) {
+    (void)state;
+    static const expr_op ops[] = {
+        EXPR_LT, EXPR_LE, EXPR_GT,     EXPR_GE,          EXPR_EQ,
+        EXPR_NE, EXPR_IN, EXPR_NOT_IN, EXPR_STARTS_WITH, EXPR_NOT_STARTS_WITH};
+    enum { ROWS = 300 };
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    tarn_builder b;
+    tarn_batch batch;
+    tarn_view view;
+    char text[12];
+    uint8_t bits[ROWS / 8 + 1];
+    arena_init(&arena, env);
+    const tarn_type *root = make_type(&arena);
+    const tarn_type *type = type_primitive(TARN_STRING);
+    tarn_field field = *type_child(root, STR("s"));
+    root = type_struct(&arena, &field, 1);
+    assert_ok(builder_init(&b, env, root, &err));
+    for (int i = 0; i < ROWS; i++) {
+        assert_ok(builder_bytes(&b.children[0], random_text(env, text), &err));
+        assert_ok(builder_close(&b, &err));
+    }
+    assert_ok(builder_finish_batch(&b, &batch, &err));
+    view_column(&batch, 0, &view);
+    for (int round = 0; round < 300; round++) {
+        char other[12];
+        tarn_value values[2] = {value_str(type, random_text(env, text)),
+                                value_str(type, random_text(env, other))};
+        tarn_expr expr = {.op = ops[round % 10], .name = STR("s"), .values = values, .n_values = 1};
+        const tarn_expr *bound = NULL;
+        expr.n_values = expr.op == EXPR_IN || expr.op == EXPR_NOT_IN ? 2 : 1;
+        assert_ok(expr_bind(&arena, &expr, root, true, &bound, &err));
+        assert_ok(expr_eval(env, bound, &batch, bits, NULL, &err));
+        for (int i = 0; i < ROWS; i++) {
+            tarn_str x = view_bytes(&view, i);
+            int cmp = str_cmp(x, values[0].as.bytes);
+            bool among = cmp == 0 || str_eq(x, values[1].as.bytes);
+            bool prefix = str_starts_with(x, values[0].as.bytes);
+            bool want[] = {cmp<0, cmp <= 0, cmp> 0,
+                           cmp >= 0,
+                           cmp == 0,
+                           cmp != 0,
+                           among,
+                           !among,
+                           prefix,
+                           !prefix};
+            assert_int_equal(bit_get(bits, i), want[round % 10]);
+        }
+    }
+    batch_release(&batch);
+    builder_release(&b);
+    arena_release(&arena);
+    test_env_done(env);
+}
+
 /* ---- statistics ---- */
 
 typedef struct batch_stats {
