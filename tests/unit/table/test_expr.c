@@ -534,8 +534,11 @@ static void test_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),          cmocka_unit_test(test_bind),
-        cmocka_unit_test(test_rows),           cmocka_unit_test(test_statistics_agree_with_rows),
+        cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_bind),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_random_strings),
+        cmocka_unit_test(test_statistics_agree_with_rows),
         cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
