@@ -2,6 +2,7 @@
 #ifndef READ_READ_INT_H
 #define READ_READ_INT_H
 
+#include "base/map.h"
 #include "base/pool.h"
 #include "read/read_columns.h"
 #include "read/scan.h"

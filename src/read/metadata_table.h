@@ -1,0 +1,69 @@
+/* read/metadata_table.h - inside of the metadata tables: which there are, and how each makes its
+ * rows. */
+#ifndef READ_METADATA_TABLE_H
+#define READ_METADATA_TABLE_H
+
+#include "read/read_int.h"
+
+typedef enum metadata_kind {
+    META_SNAPSHOTS,
+    META_HISTORY,
+    META_REFS,
+    META_LOG,
+    META_MANIFESTS,
+    META_FILES,
+    META_ENTRIES,
+    META_PARTITIONS
+} metadata_kind;
+
+struct metadata_table {
+    tarn_env *env;
+    tarn_store *store;
+    tarn_arena arena;
+    const tarn_metadata *metadata;
+    tarn_str metadata_location;
+    metadata_kind kind;
+    bool all;                      /* over all snapshots instead of one */
+    int contents;                  /* files: bits 1 data, 2 deletes */
+    const tarn_snapshot *snapshot; /* NULL: none */
+    const tarn_type *root;
+    const tarn_type *partition_type; /* union over all specs */
+    const tarn_type *metrics_type;   /* struct of readable metrics */
+    const tarn_manifest *manifests;  /* that the rows come from */
+    int32_t n_manifests;
+    int32_t at; /* next manifest; 1 when a table of one chunk was given */
+    /* asked for */
+    const tarn_type *output;
+    const tarn_expr *filter;
+    tarn_projection *to_output;
+    int64_t rows_left;
+};
+
+/* The struct of the table's rows, with ids. */
+tarn_code metadata_table_root(metadata_table *t, const tarn_type **out,
+                              tarn_error *err) TARN_MUST_USE;
+/* Union of all specs' partition fields, by field id (Iceberg's Partitioning.partitionType). */
+tarn_code metadata_partition_type(metadata_table *t, tarn_error *err) TARN_MUST_USE;
+
+/* Rows appended to a builder of root. */
+tarn_code metadata_rows_small(metadata_table *t, tarn_builder *b,
+                              tarn_error *err) TARN_MUST_USE; /* snapshots, history, refs, log */
+tarn_code metadata_rows_manifests(metadata_table *t, tarn_builder *b,
+                                  tarn_error *err) TARN_MUST_USE;
+tarn_code metadata_rows_files(metadata_table *t, const tarn_manifest *manifest, tarn_builder *b,
+                              tarn_error *err) TARN_MUST_USE; /* files, entries */
+tarn_code metadata_rows_partitions(metadata_table *t, tarn_builder *b,
+                                   tarn_error *err) TARN_MUST_USE;
+
+/* ---- small hands for builders ---- */
+tarn_code put_i64(tarn_builder *b, int64_t v, bool is_null,
+                  tarn_error *err) TARN_MUST_USE; /* long, timestamptz */
+tarn_code put_i32(tarn_builder *b, int64_t v, bool is_null, tarn_error *err) TARN_MUST_USE;
+tarn_code put_str(tarn_builder *b, tarn_str s,
+                  tarn_error *err) TARN_MUST_USE; /* data NULL: null; also binary */
+tarn_code put_bool(tarn_builder *b, bool v, bool is_null, tarn_error *err) TARN_MUST_USE;
+/* A partition tuple of any spec as a row of the union struct. */
+tarn_code put_partition(const metadata_table *t, tarn_builder *b, int32_t spec_id,
+                        const tarn_value *values, int32_t n, tarn_error *err) TARN_MUST_USE;
+
+#endif
