@@ -7,6 +7,7 @@
 #include "catalog/catalog.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 
 typedef struct kind {
     const char *name;
@@ -698,6 +699,64 @@ static void check_create_faults(fixture *f) {
     }
 }
 
+static void die(void) {
+    _exit(3); /* no handler, no buffer, nothing runs */
+}
+
+/* A process that dies at the k-th store call of a commit; true: it lived to the end. */
+static bool commit_in_child(fixture *f, int64_t k, bool after, int64_t id) {
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        store_fault_plan plan = {0};
+        tarn_store *inner = NULL;
+        tarn_table_version *base = NULL;
+        tarn_outcome_kind outcome;
+        tarn_error error = TARN_ERROR_INIT;
+        tarn_catalog *c = open_catalog(f, &plan, &inner);
+        tarn_ident t = ident(f, "a.t");
+        if (catalog_load(c, &t, &base, &error) != TARN_OK) {
+            _exit(4);
+        }
+        plan = (store_fault_plan){.fail_at = k, .after = after, .die = die};
+        tarn_code code =
+            catalog_commit(c, &t, base, add_snapshot(f, base, id), &outcome, NULL, &error);
+        _exit(code == TARN_OK ? 0 : 4);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_true(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3);
+    return WEXITSTATUS(status) == 0;
+}
+
+/* After any death the table is the old or the new version, and the next commit goes through. */
+static void check_deaths(fixture *f) {
+    if (f->kind->in_memory) {
+        return; /* it dies with the process */
+    }
+    make_ns(f, "a");
+    assert_ok(create_in(f->catalog, f, "a.t", NULL));
+    for (int after = 0; after <= 1; after++) {
+        bool lived = false;
+        for (int64_t k = 1; !lived; k++) {
+            tarn_ident t = ident(f, "a.t");
+            tarn_outcome_kind outcome;
+            tarn_table_version *old = load(f->catalog, f, "a.t");
+            int64_t id = env_random_snapshot_id(f->env);
+            lived = commit_in_child(f, k, after != 0, id);
+            tarn_table_version *now = load(f->catalog, f, "a.t");
+            bool there = metadata_snapshot_by_id(now->metadata, id) != NULL;
+            assert_int_equal(now->metadata->n_snapshots, old->metadata->n_snapshots + there);
+            assert_true(there || !lived);
+            assert_ok(commit_property(f->catalog, &t, now, "k", "v", &outcome, NULL, &err));
+            table_version_release(old);
+            table_version_release(now);
+            assert_true(k < 200);
+        }
+    }
+}
+
 static void run_all_kinds(void (*check)(fixture *f)) {
     for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
         fixture f;
@@ -726,6 +785,7 @@ CASE(race_with_trimming)
 CASE(race_for_one)
 CASE(faults)
 CASE(create_faults)
+CASE(deaths)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -742,6 +802,7 @@ int main(void) {
         cmocka_unit_test(conforms_race_for_one),
         cmocka_unit_test(conforms_faults),
         cmocka_unit_test(conforms_create_faults),
+        cmocka_unit_test(conforms_deaths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * made are found by dir and path catalogs, and lack of memory leaves nothing.
  * Method: one table of a few versions in memory, whose hint and files are then changed by hand;
  * fixtures of Iceberg Java. */
+#include "tempdir.h"
 #include "torture.h"
 
 #include "catalog/catalog_int.h"
@@ -298,7 +299,19 @@ static void reads_numbered_names_by_path(void **state) {
     tear_down(&f);
 }
 
-static tarn_code whole_life(tarn_env *env) {
+/* folder NULL: a dir catalog in memory; else SQLite in that folder. */
+static tarn_code open_kind(tarn_env *env, const char *folder, tarn_store **store,
+                           tarn_catalog **out) {
+    char path[128];
+    if (folder == NULL) {
+        return catalog_dir_new(env, *store, STR("/w"), out, &err);
+    }
+    (void)snprintf(path, sizeof path, "%s/catalog.db", folder);
+    (void)unlink(path);
+    return catalog_sqlite_new(env, *store, str_of(path), STR("c"), STR("/w"), out, &err);
+}
+
+static tarn_code whole_life(tarn_env *env, const char *folder) {
     tarn_arena arena;
     tarn_store *store = NULL;
     tarn_catalog *c = NULL;
@@ -312,7 +325,7 @@ static tarn_code whole_life(tarn_env *env) {
     tarn_ident ns = {1, table.levels, STR_NULL};
     TRY(type_from_text(&arena, STR("struct<id: long>"), &options.root, &err));
     TRY(store_memory_new(env, &store, &err));
-    TRY(catalog_dir_new(env, store, STR("/w"), &c, &err));
+    TRY(open_kind(env, folder, &store, &c));
     store = NULL;
     TRY(catalog_create_namespace(c, &ns, NULL, &err));
     TRY(catalog_create(c, &table, &options, NULL, &err));
@@ -328,15 +341,14 @@ done:
     return code;
 }
 
-static void survives_lack_of_memory(void **state) {
-    (void)state;
+static void torture_memory(const char *folder) {
     test_memory memory = {0};
     tarn_env *env = test_env_memory(&memory);
     tarn_code code = TARN_NOMEM;
     int k = 0;
     while (code != TARN_OK && k < 20000) {
         memory.fail_at = ++k;
-        code = whole_life(env);
+        code = whole_life(env, folder);
         /* UNKNOWN: what was sent could not be looked at. */
         assert_true(code == TARN_OK || code == TARN_NOMEM || code == TARN_COMMIT_UNKNOWN);
         assert_int_equal(tarn_env_memory_now(env), 0);
@@ -347,6 +359,15 @@ static void survives_lack_of_memory(void **state) {
     assert_true(k > 50 && k < 20000);
     memory.fail_at = 0;
     test_env_done(env);
+}
+
+static void survives_lack_of_memory(void **state) {
+    (void)state;
+    char folder[64];
+    torture_memory(NULL);
+    test_tempdir(folder);
+    torture_memory(folder);
+    test_tempdir_done(folder);
 }
 
 /* Tables of Hadoop catalogs, made by Iceberg Java 0.11 to 1.10 and copied here. */
