@@ -7,6 +7,7 @@
 #include "table/project.h"
 
 #include "base/limits.h"
+#include "base/map.h"
 #include "table/array_int.h"
 #include "table/project_int.h"
 
@@ -19,11 +20,13 @@ typedef struct planner {
     bool has_ids; /* some column of the file has a field id */
 } planner;
 
-/* Where in the file a level of wanted fields is looked up. */
+/* The file's fields of one struct, list or map, ready to be looked up. */
 typedef struct file_level {
-    const tarn_type *type; /* NULL: the file has nothing here */
-    int32_t first_node;
-    const json_value *mapping; /* the name mapping's entries for this level, or NULL */
+    const tarn_type *type;
+    int32_t *nodes;   /* number of each field */
+    tarn_idmap ids;   /* field id to place; those of the name mapping too */
+    tarn_map names;   /* name to place */
+    tarn_map mapping; /* name to the name mapping's entry */
 } file_level;
 
 static tarn_code plan_field(planner *p, const tarn_field *wanted, const file_level *level,
@@ -40,51 +43,91 @@ static bool any_ids(const tarn_type *type) {
 
 /* ---- finding ---- */
 
-static const json_value *mapping_entry(const json_value *mapping, tarn_str name) {
+static tarn_code index_mapping(planner *p, const json_value *mapping, file_level *level) {
+    map_init(&level->mapping, p->arena);
     if (!json_is(mapping, JSON_ARRAY)) {
-        return NULL;
+        return TARN_OK;
     }
     for (const json_value *entry = mapping->first; entry != NULL; entry = entry->next) {
         const json_value *names = json_get(entry, "names");
-        if (!json_is(names, JSON_ARRAY)) {
-            continue;
-        }
-        for (const json_value *item = names->first; item != NULL; item = item->next) {
-            if (item->kind == JSON_STRING && str_eq(item->text, name)) {
-                return entry;
+        const json_value *item = json_is(names, JSON_ARRAY) ? names->first : NULL;
+        for (; item != NULL; item = item->next) {
+            bool added = false;
+            map_entry *slot =
+                item->kind == JSON_STRING ? map_put(&level->mapping, item->text, &added) : NULL;
+            if (item->kind == JSON_STRING && slot == NULL) {
+                return err_nomem(p->err);
+            }
+            if (added) {
+                slot->value.ptr = (void *)(uintptr_t)entry;
             }
         }
     }
-    return NULL;
+    return TARN_OK;
 }
 
-static int32_t field_id_of(const file_level *level, const tarn_field *field) {
-    int32_t id = TARN_NO_ID;
-    if (field->id != TARN_NO_ID) {
-        return field->id;
+static const json_value *mapping_entry(const file_level *level, tarn_str name) {
+    const map_entry *slot = map_find(&level->mapping, name);
+    return slot != NULL ? slot->value.ptr : NULL;
+}
+
+/* Ids that columns carry go before those that only the mapping gives. */
+static tarn_code index_ids(planner *p, file_level *level) {
+    int32_t known;
+    tarn_code code = TARN_OK;
+    idmap_init(&level->ids, p->arena);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int32_t i = 0; i < level->type->n_fields; i++) {
+            const tarn_field *field = &level->type->fields[i];
+            int32_t id = field->id;
+            if (pass == 1) {
+                const json_value *entry = mapping_entry(level, field->name);
+                id = field->id == TARN_NO_ID && json_i32(json_get(entry, "field-id"), &id)
+                         ? id
+                         : TARN_NO_ID;
+            }
+            if (id != TARN_NO_ID && !idmap_get(&level->ids, id, &known)) {
+                TRY(idmap_set(&level->ids, id, i, p->err));
+            }
+        }
     }
-    const json_value *entry = mapping_entry(level->mapping, field->name);
-    return json_i32(json_get(entry, "field-id"), &id) ? id : TARN_NO_ID;
+done:
+    return code;
 }
 
-/* The file's field for a wanted one, by its place among the siblings; -1: none. A column with the
- * id itself goes before one that only the mapping names. */
+static tarn_code index_level(planner *p, const tarn_type *type, int32_t first_node,
+                             const json_value *mapping, file_level *level) {
+    memset(level, 0, sizeof *level);
+    level->type = type;
+    level->nodes = ARENA_ARRAY(p->arena, int32_t, (size_t)type->n_fields);
+    if (level->nodes == NULL) {
+        return err_nomem(p->err);
+    }
+    map_init(&level->names, p->arena);
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        bool added = false;
+        level->nodes[i] = first_node;
+        first_node += type_field_span(&type->fields[i]);
+        map_entry *slot = map_put(&level->names, type->fields[i].name, &added);
+        if (slot == NULL) {
+            return err_nomem(p->err);
+        }
+        if (added) {
+            slot->value.i64 = i;
+        }
+    }
+    tarn_code code = index_mapping(p, mapping, level);
+    return code == TARN_OK ? index_ids(p, level) : code;
+}
+
+/* The file's field for a wanted one, by its place among the siblings; -1: none. */
 static int32_t find_index(const planner *p, const file_level *level, const tarn_field *wanted) {
-    int32_t mapped = -1;
-    for (int32_t i = 0; level->type != NULL && i < level->type->n_fields; i++) {
-        const tarn_field *field = &level->type->fields[i];
-        if (p->options->by_name) {
-            if (str_eq(field->name, wanted->name)) {
-                return i;
-            }
-        } else if (wanted->id != TARN_NO_ID && field_id_of(level, field) == wanted->id) {
-            if (field->id != TARN_NO_ID) {
-                return i;
-            }
-            mapped = mapped < 0 ? i : mapped;
-        }
+    int32_t index = -1;
+    if (p->options->by_name) {
+        const map_entry *slot = map_find(&level->names, wanted->name);
+        return slot != NULL ? (int32_t)slot->value.i64 : -1;
     }
-    return mapped;
+    return wanted->id != TARN_NO_ID && idmap_get(&level->ids, wanted->id, &index) ? index : -1;
 }
 
 /* ---- columns that the file has not ---- */
@@ -162,7 +205,11 @@ static bool any_selected(const planner *p, int32_t node, int32_t span) {
 static tarn_code plan_nested(planner *p, const tarn_field *field, int32_t node,
                              const json_value *mapping, int depth, project_node *out) {
     const tarn_type *type = out->wanted->type;
-    file_level level = {field->type, node + 1, mapping};
+    file_level level;
+    tarn_code code = index_level(p, field->type, node + 1, mapping, &level);
+    if (code != TARN_OK) {
+        return code;
+    }
     out->op = PROJECT_REBUILD;
     out->children = ARENA_ARRAY(p->arena, project_node, (size_t)type->n_fields);
     if (out->children == NULL) {
@@ -171,8 +218,7 @@ static tarn_code plan_nested(planner *p, const tarn_field *field, int32_t node,
     out->n_children = type->n_fields;
     for (int32_t i = 0; i < type->n_fields; i++) {
         int32_t index = type->kind == TARN_STRUCT ? find_index(p, &level, &type->fields[i]) : i;
-        tarn_code code =
-            plan_field(p, &type->fields[i], &level, index, depth + 1, &out->children[i]);
+        code = plan_field(p, &type->fields[i], &level, index, depth + 1, &out->children[i]);
         if (code != TARN_OK) {
             return code;
         }
@@ -197,10 +243,7 @@ static tarn_code plan_field(planner *p, const tarn_field *wanted, const file_lev
         return plan_missing(p, wanted, out);
     }
     const tarn_field *field = &level->type->fields[index];
-    int32_t node = level->first_node;
-    for (int32_t i = 0; i < index; i++) {
-        node += type_field_span(&level->type->fields[i]);
-    }
+    int32_t node = level->nodes[index];
     out->file_field = field;
     out->file_node = node;
     out->file_index = index;
@@ -208,7 +251,7 @@ static tarn_code plan_field(planner *p, const tarn_field *wanted, const file_lev
         if (field->type->kind != wanted->type->kind) {
             return refuse_type(p, wanted, field->type);
         }
-        const json_value *entry = mapping_entry(level->mapping, field->name);
+        const json_value *entry = mapping_entry(level, field->name);
         return plan_nested(p, field, node, json_get(entry, "fields"), depth, out);
     }
     p->selected[node] = 1;
@@ -226,21 +269,31 @@ static tarn_code plan_field(planner *p, const tarn_field *wanted, const file_lev
 
 /* Place of each selected sibling among the selected ones; called with the file's type of the
  * parent. */
-static void place_children(const planner *p, project_node *parent, const tarn_type *file_type,
-                           int32_t first_node) {
-    for (int32_t c = 0; c < parent->n_children; c++) {
-        project_node *child = &parent->children[c];
-        int32_t node = first_node;
+static tarn_code place_children(const planner *p, project_node *parent, const tarn_type *file_type,
+                                int32_t first_node) {
+    tarn_code code = TARN_OK;
+    int32_t *places = ARENA_ARRAY(p->arena, int32_t, (size_t)file_type->n_fields);
+    if (places == NULL) {
+        return err_nomem(p->err);
+    }
+    int32_t node = first_node;
+    for (int32_t i = 0, at = 0; i < file_type->n_fields; i++) {
+        places[i] = at;
+        at += p->selected[node];
+        node += type_field_span(&file_type->fields[i]);
+    }
+    for (int32_t i = 0; i < parent->n_children; i++) {
+        project_node *child = &parent->children[i];
         child->read_index = -1;
-        for (int32_t i = 0, at = 0; i <= child->file_index; i++) {
-            if (i == child->file_index) {
-                child->read_index = at;
-                place_children(p, child, child->file_field->type, node + 1);
-            }
-            at += p->selected[node];
-            node += type_field_span(&file_type->fields[i]);
+        if (child->file_index >= 0) {
+            child->read_index = places[child->file_index];
+        }
+        if (child->n_children > 0) {
+            TRY(place_children(p, child, child->file_field->type, child->file_node + 1));
         }
     }
+done:
+    return code;
 }
 
 /* Turns REBUILD into SHARE from the leaves up, where all parts are shared in their places. */
@@ -280,11 +333,15 @@ tarn_code project_plan(tarn_arena *arena, const tarn_type *file_type, const tarn
     made->wanted = wanted;
     made->selected = p.selected;
     made->file = p.file;
-    file_level level = {file_type, 0, asked->name_mapping};
+    file_level level;
+    tarn_code code = index_level(&p, file_type, 0, asked->name_mapping, &level);
+    if (code != TARN_OK) {
+        return code;
+    }
     for (int32_t i = 0; i < wanted->n_fields; i++) {
         const tarn_field *field = &wanted->fields[i];
-        tarn_code code = plan_field(&p, field, &level, find_index(&p, &level, field), 1,
-                                    &made->root.children[i]);
+        code = plan_field(&p, field, &level, find_index(&p, &level, field), 1,
+                          &made->root.children[i]);
         if (code != TARN_OK) {
             return code;
         }
@@ -293,7 +350,10 @@ tarn_code project_plan(tarn_arena *arena, const tarn_type *file_type, const tarn
     if (made->read_type == NULL) {
         return err_nomem(err);
     }
-    place_children(&p, &made->root, file_type, 0);
+    code = place_children(&p, &made->root, file_type, 0);
+    if (code != TARN_OK) {
+        return code;
+    }
     settle_shares(&made->root, made->read_type);
     *plan = made;
     return TARN_OK;
