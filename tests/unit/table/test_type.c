@@ -1,6 +1,6 @@
 /* Goal: types read and write as the specification says and are found, numbered and pruned right.
  * Method: schemas as JSON and text there and back; hostile ones refused; every prune by hand. */
-#include "test.h"
+#include "rows.h"
 
 #include "table/type.h"
 
@@ -235,6 +235,36 @@ static void test_prune(void **state) {
     test_env_done(env);
 }
 
+static tarn_code exercise(tarn_env *env, tarn_error *err) {
+    tarn_arena arena;
+    tarn_buf buf;
+    json_value *json = NULL;
+    json_writer w;
+    const tarn_schema *schema = NULL;
+    const tarn_type *type = NULL;
+    tarn_code code;
+    arena_init(&arena, env);
+    buf_init(&buf, env, 0);
+    TRY(json_parse(&arena, str_of(schema_json), "schema", &json, err));
+    TRY(schema_from_json(&arena, json, &schema, err));
+    json_begin(&w, &buf, false, err);
+    schema_put_json(schema, &w);
+    TRY(json_end(&w));
+    buf_reset(&buf);
+    TRY(type_text(schema->root, &buf, err));
+    TRY(type_from_text(&arena, buf_str(&buf), &type, err));
+    code = type_copy(&arena, schema->root) != NULL ? TARN_OK : err_nomem(err);
+done:
+    buf_release(&buf);
+    arena_release(&arena);
+    return code;
+}
+
+static void test_without_memory(void **state) {
+    (void)state;
+    each_failure(exercise);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schema_json_round_trip),
@@ -243,6 +273,7 @@ int main(void) {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_finding),
         cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
