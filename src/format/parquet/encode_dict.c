@@ -6,6 +6,7 @@
 #define SLOTS_KEEP     16384u /* more are given back at reset */
 #define SLOTS_MAX      (1u << 30)
 #define PROBES_MAX     256u
+#define AHEAD          32 /* values whose slots are asked for before the first is looked at */
 #define HASH_K1        UINT64_C(0x9E3779B97F4A7C15)
 #define HASH_K2        UINT64_C(0xD6E8FEB86659FD93)
 #define DICT_BYTES_MAX INT32_MAX
@@ -220,18 +221,26 @@ done:
 static tarn_code index_u64(encode_dict *dict, const uint8_t *values, size_t n, uint32_t *indices,
                            size_t *done_values, tarn_error *err) {
     tarn_code code = TARN_OK;
+    uint32_t tags[AHEAD];
     bool full = false;
     size_t i = 0;
-    for (; i < n; i++) {
-        uint64_t value = num_load_u64(values + i * 8);
-        uint32_t tag = tag_of_u64(value);
-        FIND_ENTRY(indices[i], tag, num_load_u64(dict->values.data + (size_t)index * 8) == value);
-        if (indices[i] == UINT32_MAX) {
-            TRY(add_entry(dict, tag, values + i * 8, 8, &full, err));
-            if (full) {
-                break;
+    while (i < n && !full) {
+        size_t len = n - i < AHEAD ? n - i : AHEAD;
+        for (size_t k = 0; k < len; k++) {
+            tags[k] = tag_of_u64(num_load_u64(values + (i + k) * 8));
+            __builtin_prefetch(&dict->slots[first_slot(dict, tags[k])]);
+        }
+        for (size_t k = 0; k < len; k++, i++) {
+            uint64_t value = num_load_u64(values + i * 8);
+            FIND_ENTRY(indices[i], tags[k],
+                       num_load_u64(dict->values.data + (size_t)index * 8) == value);
+            if (indices[i] == UINT32_MAX) {
+                TRY(add_entry(dict, tags[k], values + i * 8, 8, &full, err));
+                if (full) {
+                    break;
+                }
+                indices[i] = dict->count - 1;
             }
-            indices[i] = dict->count - 1;
         }
     }
     *done_values = i;
@@ -292,23 +301,32 @@ static inline bool same_entry(const encode_dict *dict, uint32_t index, const uin
 tarn_code encode_dict_bytes(encode_dict *dict, const int32_t *offsets, const uint8_t *bytes,
                             size_t n, uint32_t *indices, size_t *done_values, tarn_error *err) {
     tarn_code code = TARN_OK;
+    uint32_t tags[AHEAD];
     bool full = false;
     size_t i = 0;
     tarn_assert(dict->width == 0);
+    bytes = bytes != NULL ? bytes : (const uint8_t *)""; /* only empty values */
     if (dict->n_slots == 0) {
         TRY(grow_slots(dict, err));
     }
-    for (; i < n; i++) {
-        uint32_t len = (uint32_t)(offsets[i + 1] - offsets[i]);
-        const uint8_t *value = len == 0 ? (const uint8_t *)"" : bytes + offsets[i];
-        uint32_t tag = tag_of_bytes(value, len);
-        FIND_ENTRY(indices[i], tag, same_entry(dict, index, value, len));
-        if (indices[i] == UINT32_MAX) {
-            TRY(add_entry(dict, tag, value, len, &full, err));
-            if (full) {
-                break;
+    while (i < n && !full) {
+        size_t ahead = n - i < AHEAD ? n - i : AHEAD;
+        for (size_t k = 0; k < ahead; k++) {
+            size_t len = (size_t)(offsets[i + k + 1] - offsets[i + k]);
+            tags[k] = tag_of_bytes(bytes + offsets[i + k], len);
+            __builtin_prefetch(&dict->slots[first_slot(dict, tags[k])]);
+        }
+        for (size_t k = 0; k < ahead; k++, i++) {
+            uint32_t len = (uint32_t)(offsets[i + 1] - offsets[i]);
+            const uint8_t *value = bytes + offsets[i];
+            FIND_ENTRY(indices[i], tags[k], same_entry(dict, index, value, len));
+            if (indices[i] == UINT32_MAX) {
+                TRY(add_entry(dict, tags[k], value, len, &full, err));
+                if (full) {
+                    break;
+                }
+                indices[i] = dict->count - 1;
             }
-            indices[i] = dict->count - 1;
         }
     }
     *done_values = i;
