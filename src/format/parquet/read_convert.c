@@ -137,16 +137,32 @@ bool convert_decimal_bytes(const uint8_t *p, size_t len, uint8_t *dst) {
     return true;
 }
 
-/* Big-endian two's complement of up to 16 bytes, the hot case of decimals. */
+static void put_wide(uint8_t *dst, int64_t high, uint64_t low) {
+    memcpy(dst, &low, 8);
+    memcpy(dst + 8, &high, 8);
+}
+
+static void fixed_decimal(const uint8_t *raw, size_t width, uint8_t *dst) {
+    uint8_t bytes[16];
+    memset(bytes, (raw[0] & 0x80) != 0 ? 0xff : 0, sizeof bytes);
+    memcpy(bytes + 16 - width, raw, width);
+    put_wide(dst, (int64_t)num_load_be64(bytes), num_load_be64(bytes + 8));
+}
+
+/* Big-endian two's complement of up to 16 bytes, the hot case of decimals. Whole words are loaded
+ * where they stay within the values. */
 static void fixed_decimals(const uint8_t *raw, size_t width, size_t n, uint8_t *dst) {
-    for (size_t i = 0; i < n; i++, raw += width, dst += 16) {
-        uint8_t bytes[16];
-        memset(bytes, (raw[0] & 0x80) != 0 ? 0xff : 0, sizeof bytes);
-        memcpy(bytes + 16 - width, raw, width);
-        const uint64_t high = num_load_be64(bytes);
-        const uint64_t low = num_load_be64(bytes + 8);
-        memcpy(dst, &low, 8);
-        memcpy(dst + 8, &high, 8);
+    const int shift = (int)(8 * ((width <= 8 ? 8 : 16) - width));
+    const uint8_t *end = raw + width * n;
+    for (; width <= 8 && end - raw >= 8; raw += width, dst += 16) {
+        const int64_t v = (int64_t)num_load_be64(raw) >> shift;
+        put_wide(dst, v >> 63, (uint64_t)v);
+    }
+    for (; width > 8 && raw < end; raw += width, dst += 16) {
+        put_wide(dst, (int64_t)num_load_be64(raw) >> shift, num_load_be64(raw + width - 8));
+    }
+    for (; raw < end; raw += width, dst += 16) {
+        fixed_decimal(raw, width, dst);
     }
 }
 

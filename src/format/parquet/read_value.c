@@ -276,10 +276,15 @@ static tarn_code read_bools(read_column *c, tarn_builder *b, int64_t n, tarn_err
 
 /* ---- byte arrays ---- */
 
-/* Copies short values by a whole register where both sides have room for it. */
+/* Room behind the bytes of a builder, so that short values are copied by whole registers. */
+#define COPY_SLACK 32
+
 static inline void copy_bytes(uint8_t *dst, const uint8_t *src, size_t len, size_t readable) {
     if (len <= 16 && readable >= 16) {
         memcpy(dst, src, 16);
+    } else if (len <= 32 && readable >= 32) {
+        memcpy(dst, src, 16);
+        memcpy(dst + 16, src + 16, 16);
     } else {
         memcpy(dst, src, len);
     }
@@ -312,7 +317,7 @@ static tarn_code read_plain_bytes(read_column *c, tarn_builder *b, size_t n, tar
             return too_short(c, err);
         }
     }
-    tarn_code code = builder_reserve_bytes(b, most + 16, err);
+    tarn_code code = builder_reserve_bytes(b, most + COPY_SLACK, err);
     if (code != TARN_OK) {
         return code;
     }
@@ -432,10 +437,16 @@ static tarn_code next_indexes(read_column *c, size_t max, index_run *run, tarn_e
 
 #define GATHER(type)                                                                               \
     do {                                                                                           \
+        type value_;                                                                               \
+        if (run->repeated) {                                                                       \
+            memcpy(&value_, values + (size_t)run->index[0] * sizeof value_, sizeof value_);        \
+            for (size_t i = 0; i < run->n; i++) {                                                  \
+                memcpy(dst + i * sizeof value_, &value_, sizeof value_);                           \
+            }                                                                                      \
+            break;                                                                                 \
+        }                                                                                          \
         for (size_t i = 0; i < run->n; i++) {                                                      \
-            type value_;                                                                           \
-            memcpy(&value_, values + (size_t)run->index[run->repeated ? 0 : i] * sizeof value_,    \
-                   sizeof value_);                                                                 \
+            memcpy(&value_, values + (size_t)run->index[i] * sizeof value_, sizeof value_);        \
             memcpy(dst + i * sizeof value_, &value_, sizeof value_);                               \
         }                                                                                          \
     } while (0)
@@ -454,28 +465,66 @@ static void gather_fixed(const uint8_t *values, size_t width, const index_run *r
     }
 }
 
-static tarn_code gather_bytes(const read_column *c, tarn_builder *b, const index_run *run,
+/* The same value again and again: its bytes are copied once, then what was copied is doubled. */
+static tarn_code repeat_bytes(const read_column *c, tarn_builder *b, const index_run *run,
                               int32_t *ends, tarn_error *err) {
     const tarn_builder *d = &c->dictionary.values;
-    size_t total = 0;
-    for (size_t i = 0; i < run->n; i++) {
-        const uint32_t k = run->index[run->repeated ? 0 : i];
-        total += (size_t)(d->offsets[k + 1] - d->offsets[k]);
-    }
-    tarn_code code = builder_reserve_bytes(b, total + 16, err);
+    const uint32_t k = run->index[0];
+    const size_t size = (size_t)(d->offsets[k + 1] - d->offsets[k]);
+    tarn_code code = builder_reserve_bytes(b, size * run->n + COPY_SLACK, err);
     if (code != TARN_OK) {
         return code;
     }
-    size_t len = b->bytes_len;
+    uint8_t *dst = b->bytes + b->bytes_len;
     for (size_t i = 0; i < run->n; i++) {
-        const uint32_t k = run->index[run->repeated ? 0 : i];
-        const size_t size = (size_t)(d->offsets[k + 1] - d->offsets[k]);
-        copy_bytes(b->bytes + len, d->bytes + d->offsets[k], size,
-                   d->bytes_cap - (size_t)d->offsets[k]);
-        len += size;
-        ends[i] = (int32_t)len;
+        ends[i] = (int32_t)(b->bytes_len + (i + 1) * size);
     }
-    b->bytes_len = len;
+    size_t done = size, all = size * run->n;
+    if (size > 0) {
+        memcpy(dst, d->bytes + d->offsets[k], size);
+    }
+    while (done < all) {
+        const size_t more = done < all - done ? done : all - done;
+        memcpy(dst + done, dst, more);
+        done += more;
+    }
+    b->bytes_len += all;
+    return TARN_OK;
+}
+
+static tarn_code gather_bytes(const read_column *c, tarn_builder *b, const index_run *run,
+                              int32_t *ends, tarn_error *err) {
+    const tarn_builder *d = &c->dictionary.values;
+    size_t total = b->bytes_len;
+    if (run->repeated) {
+        return repeat_bytes(c, b, run, ends, err);
+    }
+    if (run->n * (size_t)d->offsets[c->dictionary.count] > LIMIT_BATCH_BYTES) {
+        for (size_t i = 0; i < run->n; i++) { /* may pass an int32 before reserving refuses */
+            total += (size_t)(d->offsets[run->index[i] + 1] - d->offsets[run->index[i]]);
+        }
+        tarn_code code = builder_reserve_bytes(b, total - b->bytes_len, err);
+        if (code != TARN_OK) {
+            return code;
+        }
+        total = b->bytes_len;
+    }
+    for (size_t i = 0; i < run->n; i++) {
+        total += (size_t)(d->offsets[run->index[i] + 1] - d->offsets[run->index[i]]);
+        ends[i] = (int32_t)total;
+    }
+    tarn_code code = builder_reserve_bytes(b, total - b->bytes_len + COPY_SLACK, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    size_t at = b->bytes_len;
+    for (size_t i = 0; i < run->n; i++) {
+        const int32_t start = d->offsets[run->index[i]];
+        const size_t size = (size_t)ends[i] - at;
+        copy_bytes(b->bytes + at, d->bytes + start, size, d->bytes_cap - (size_t)start);
+        at += size;
+    }
+    b->bytes_len = total;
     return TARN_OK;
 }
 
