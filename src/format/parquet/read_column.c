@@ -5,7 +5,7 @@
  * next entry tells that a row is over), keep them for read_nested.c, and put one slot into the
  * builder for each entry of the innermost list. Values are read dense and then spread over their
  * slots. */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 #include "base/limits.h"
 

@@ -1,6 +1,6 @@
 /* format/parquet/read_convert.c - physical values as canonical ones (see README.md for the
  * mapping). */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 #define US_PER_DAY        INT64_C(86400000000)
 #define JULIAN_UNIX_EPOCH INT64_C(2440588)

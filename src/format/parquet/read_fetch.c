@@ -4,7 +4,7 @@
  * Ranges that lie close together are read as one; sources that can be pointed into are not copied.
  * All offsets come from the chunk's metadata and its offset index and are checked against the file.
  */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * After parquet_open: every row group has one chunk a leaf; counts of rows are not negative and
  * their sum fits; chunks have metadata and lie in this file. */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 /* The footer's length and magic are read with a guess of the footer itself, to save a request. */
 #define TAIL_GUESS_BYTES (64 << 10)

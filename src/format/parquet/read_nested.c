@@ -5,7 +5,7 @@
  * node (its repetition level is at most that of the list around the node) and when that list has an
  * entry there. Columns below one node are read one by one, so their lengths are compared: files
  * whose levels contradict each other are CORRUPT, never unequal children. */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 typedef struct filler {
     const read_node *nodes;

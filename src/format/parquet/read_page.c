@@ -4,7 +4,7 @@
  * A page's body is only unpacked when a value of it is wanted. Sizes and counts of headers are
  * checked against the bytes that are there and against the chunk before memory follows them (B49).
  */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 #include "base/limits.h"
 

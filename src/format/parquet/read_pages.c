@@ -2,7 +2,7 @@
  *
  * Pages of different columns do not begin at the same rows, so every predicate becomes runs of
  * rows, and AND and OR meet and join them. A column without an index leaves all rows. */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 typedef struct runs {
     read_run *items;

@@ -4,7 +4,7 @@
  * Both only ever say "certainly not": anything unclear, other types, damage, may hold the value. A
  * dictionary speaks for a chunk only if every data page uses it, which is read from encoding_stats
  * or from the pages' own headers, never from the list of encodings (B50). */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* format/parquet/read_prune.c - which row groups and rows a filter leaves: statistics first, then
  * bloom filters, dictionaries, page indexes. Each is asked only where those before it left
  * something. */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 static int32_t find_node(const parquet_file *file, const tarn_projection *plan, int32_t field_id) {
     if (plan != NULL) {

@@ -3,7 +3,7 @@
  * Once for a scan the wanted nodes become columns to read and builders to fill; for every row group
  * the columns are opened anew on its bytes. A batch never crosses a gap or a row group, so that its
  * rows have consecutive numbers. */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 struct parquet_scan {
     parquet_file *file;

@@ -4,7 +4,7 @@
  * Only what is certain is passed on: bounds whose order is told and is that of our values, no NaN,
  * zeros of floats widened to both signs (B47). The deprecated min and max count only for types
  * whose signed order is the right one. */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 #include <math.h>
 

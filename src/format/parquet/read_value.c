@@ -2,7 +2,7 @@
  *
  * Every loop checks that the bytes are there before it takes them, whole runs at a time where
  * widths are fixed. What needs memory by a count from outside streams instead. */
-#include "format/parquet/read_int.h"
+#include "format/parquet/parquet_read_int.h"
 
 #include "base/limits.h"
 

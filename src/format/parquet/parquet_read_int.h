@@ -1,4 +1,4 @@
-/* format/parquet/read_int.h - what the files of the reader share.
+/* format/parquet/parquet_read_int.h - what the files of the reader share.
  *
  * From below: read_page.c takes pages out of a chunk's bytes; read_value.c decodes the values of
  * one page; read_convert.c turns physical values into canonical ones; read_column.c puts levels and
