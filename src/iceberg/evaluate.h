@@ -13,6 +13,7 @@ typedef struct tarn_evaluator {
     const tarn_type *partition_type;
     const tarn_expr *inclusive; /* bound to partition_type */
     const tarn_expr *strict;
+    const tarn_metadata *metadata;
 } tarn_evaluator;
 
 tarn_code evaluator_init(tarn_arena *arena, const tarn_metadata *m, const tarn_spec *spec,
