@@ -244,7 +244,7 @@ static tarn_code project_range(const projection *p, const tarn_expr **out) {
     tarn_value v = p->source->values[0], t, wrapped;
     expr_op op = p->source->op;
     bool below = op == EXPR_LT || op == EXPR_LE;
-    const tarn_expr *range;
+    const tarn_expr *range = NULL;
     bool wraps = wrapped_value(p, &wrapped);
     if ((op == EXPR_LT || op == EXPR_GT) && step_value(&v, below ? -1 : 1) != 0) {
         *out = expr_false();
@@ -276,7 +276,7 @@ static tarn_code project_range_strict(const projection *p, const tarn_expr **out
     expr_op op = p->source->op;
     bool below = op == EXPR_LT || op == EXPR_LE;
     bool wraps = wrapped_value(p, &wrapped);
-    const tarn_expr *range;
+    const tarn_expr *range = NULL;
     if ((op == EXPR_LE || op == EXPR_GE) && counts(&v) && step_value(&v, below ? 1 : -1) != 0) {
         return make_predicate(p, EXPR_NOT_NULL, NULL, 0, out); /* every value matches */
     }
