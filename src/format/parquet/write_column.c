@@ -6,7 +6,7 @@
  * of the row group. Pays means, as for the first page of the well-known writers: dictionary plus
  * indices are smaller than the values; and from the second page on the same of what that page
  * added. An early look after a few thousand values spares the first page of unique values. */
-#include "format/parquet/write_int.h"
+#include "format/parquet/parquet_write_int.h"
 
 #define EARLY_LOOK_VALUES 4096
 

@@ -5,7 +5,7 @@
  * counted by this file alone: nothing else writes to the sink. After a failure the writer is
  * poisoned, since leaves may have gone different ways. */
 #include "base/pool.h"
-#include "format/parquet/write_int.h"
+#include "format/parquet/parquet_write_int.h"
 
 #define MAGIC      "PAR1"
 #define CREATED_BY "tarn version 0.1.0"

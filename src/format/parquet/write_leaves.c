@@ -2,7 +2,7 @@
  * how its values are compared, what the options say of it. The walk goes in the order in which
  * parquet_schema_from_type made the schema's leaves. */
 #include "base/limits.h"
-#include "format/parquet/write_int.h"
+#include "format/parquet/parquet_write_int.h"
 
 #define BLOOM_FPP 0.01
 

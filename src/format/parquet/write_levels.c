@@ -6,7 +6,7 @@
  * slot lives as long as its definition level is the highest possible so far; a null or an empty
  * list stops it there. The slots alive at the end are the values. Leaves with one nullable level
  * and no list keep to the validity bits instead. */
-#include "format/parquet/write_int.h"
+#include "format/parquet/parquet_write_int.h"
 
 #define BLOCK_ROWS 4096
 

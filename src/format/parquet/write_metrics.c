@@ -2,7 +2,7 @@
  * Iceberg's own writers count it: sizes of all columns; counts by metrics mode, where a value is
  * one level (so nulls and empty lists above a leaf count as nulls of it); bounds as single values,
  * cut by the mode, and none below lists and maps. */
-#include "format/parquet/write_int.h"
+#include "format/parquet/parquet_write_int.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * A finished page is one block of memory, header and body, as it will lie in the file. Its minimum
  * and maximum go into the leaf's bounds for the column index. */
-#include "format/parquet/write_int.h"
+#include "format/parquet/parquet_write_int.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * widened when written (minimum -0.0, maximum +0.0), so that no reader's comparison can miss a
  * value (B47). Byte arrays are compared by their first eight bytes as a number, and in full only
  * when these are equal. */
-#include "format/parquet/write_int.h"
+#include "format/parquet/parquet_write_int.h"
 
 #include <math.h>
 

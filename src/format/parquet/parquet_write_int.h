@@ -1,10 +1,11 @@
-/* write_int.h - what the files of the Parquet writer share. See parquet_write.h for the flow.
+/* parquet_write_int.h - what the files of the Parquet writer share. See parquet_write.h for the
+ * flow.
  *
  * A write_leaf is one column of the file: constants, the open page, the finished pages of the open
  * row group, and what is counted over row group and file. A write_scratch is the working memory of
  * one thread while it works on one leaf; nothing in it outlives that. */
-#ifndef FORMAT_PARQUET_WRITE_INT_H
-#define FORMAT_PARQUET_WRITE_INT_H
+#ifndef FORMAT_PARQUET_PARQUET_WRITE_INT_H
+#define FORMAT_PARQUET_PARQUET_WRITE_INT_H
 
 #include "format/parquet/bloom.h"
 #include "format/parquet/encode.h"
