@@ -142,24 +142,30 @@ done:
     return code;
 }
 
-static bool all_rows_match(const dml_work *w, const tarn_evaluator *e, const scan_task *task) {
-    if (w->plan->filter == NULL || (task->residual != NULL && task->residual->op == EXPR_TRUE)) {
-        return true;
-    }
-    return evaluator_file_all(e, &task->file);
-}
-
-static tarn_code do_task(dml_work *w, const scan_task *task, tarn_error *err) {
+static tarn_code all_rows_match(dml_work *w, const scan_task *task, bool *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_evaluator evaluator;
-    int64_t matches = task->file.record_count;
     const tarn_spec *spec = metadata_spec_by_id(w->base->metadata, task->file.spec_id);
+    *out = w->plan->filter == NULL || task->residual->op == EXPR_TRUE;
+    if (*out) {
+        return TARN_OK;
+    }
     if (spec == NULL) {
         return err_set(err, TARN_CORRUPT, "file %.*s has partition spec %d, which the table lacks",
                        STR_ARG(task->file.path), task->file.spec_id);
     }
     TRY(evaluator_init(&w->arena, w->base->metadata, spec, w->plan->filter, &evaluator, err));
-    if (!all_rows_match(w, &evaluator, task)) {
+    *out = evaluator_file_all(&evaluator, &task->file);
+done:
+    return code;
+}
+
+static tarn_code do_task(dml_work *w, const scan_task *task, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    int64_t matches = task->file.record_count;
+    bool all;
+    TRY(all_rows_match(w, task, &all, err));
+    if (!all) {
         TRY(count_matches(w, task, &matches, err));
         if (matches == 0) {
             return TARN_OK;

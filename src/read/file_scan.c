@@ -57,7 +57,7 @@ static tarn_code make_projections(file_scan *s, const tarn_type *file_type, cons
     memset(&plain, 0, sizeof plain);
     options.name_mapping = s->options.name_mapping;
     options.by_name = s->options.by_name;
-    options.file = arena_strdup(&s->arena, s->source->name);
+    options.file = arena_str(&s->arena, s->path).data;
     plain.file = options.file;
     if (options.file == NULL) {
         return err_nomem(err);

@@ -82,14 +82,18 @@ done:
     return code;
 }
 
-/* Evaluators by spec id, made when first met. */
+/* One a spec of the metadata; none without a filter. */
 typedef struct spec_evaluators {
-    tarn_evaluator *items; /* one a spec of the metadata */
+    tarn_evaluator *items;
 } spec_evaluators;
 
 static tarn_code make_evaluators(tarn_plan *plan, spec_evaluators *out, tarn_error *err) {
     const tarn_metadata *m = plan->options.metadata;
     tarn_code code = TARN_OK;
+    out->items = NULL;
+    if (plan->filter == NULL) {
+        return TARN_OK;
+    }
     out->items = ARENA_ARRAY(&plan->arena, tarn_evaluator, (size_t)m->n_specs + 1);
     if (out->items == NULL) {
         return err_nomem(err);
@@ -104,7 +108,7 @@ done:
 static const tarn_evaluator *find_evaluator(const tarn_plan *plan,
                                             const spec_evaluators *evaluators, int32_t spec_id) {
     const tarn_metadata *m = plan->options.metadata;
-    for (int32_t i = 0; i < m->n_specs; i++) {
+    for (int32_t i = 0; i < m->n_specs && evaluators->items != NULL; i++) {
         if (m->specs[i]->spec_id == spec_id) {
             return &evaluators->items[i];
         }
