@@ -3,6 +3,12 @@
  * are not cut inside a UTF-8 sequence. */
 #include "base/err.h"
 
+/* What err.h tells an analyser in their place. */
+#undef err_set
+#undef err_add
+#undef err_os
+#undef err_nomem
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>

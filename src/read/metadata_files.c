@@ -279,7 +279,7 @@ static tarn_code find_row(partition_work *w, const tarn_file *f, partition_row *
 }
 
 static tarn_code count_entry(partition_work *w, const tarn_entry *e, tarn_error *err) {
-    partition_row *row;
+    partition_row *row = NULL;
     tarn_code code = find_row(w, &e->file, &row, err);
     if (code != TARN_OK) {
         return code;

@@ -317,7 +317,7 @@ tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error 
     TRY(partitioner_split(w->partitioner, batch, &groups, &n_groups, err));
     int64_t row_bytes = batch_bytes(batch) / rows + 1;
     for (size_t g = 0; g < n_groups; g++) {
-        lane *l;
+        lane *l = NULL;
         TRY(lane_for(w, &groups[g], &l, err));
         if (n_groups == 1 && rows >= STAGE_ROWS / 4 && (!l->has_stage || l->stage.length == 0)) {
             TRY(write_to_file(w, l, batch, err));
