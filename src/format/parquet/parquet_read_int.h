@@ -22,6 +22,8 @@ struct parquet_file {
     parquet_footer footer;
     const parquet_schema *schema;
     const int64_t *group_first_rows; /* n_row_groups + 1 */
+    const uint8_t *tail;             /* the end of the file, as it was read for the footer */
+    int64_t tail_start;
 };
 
 /* ---- where a column's bytes are ---- */
@@ -161,6 +163,10 @@ typedef struct read_run { /* rows of a row group */
     int64_t start, end;
 } read_run;
 
+/* The bytes of a range that was checked: where the source or the tail has them, else read into
+ * arena with 16 bytes of room behind. */
+tarn_code file_bytes(const parquet_file *file, int64_t start, int64_t len, tarn_arena *arena,
+                     const uint8_t **out, tarn_error *err) TARN_MUST_USE;
 /* Where a chunk begins and ends, by its own metadata only. */
 tarn_code chunk_bounds(const parquet_file *file, int32_t group, int32_t leaf, int64_t *start,
                        int64_t *len, tarn_error *err) TARN_MUST_USE;

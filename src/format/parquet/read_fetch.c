@@ -4,6 +4,7 @@
  * Ranges that lie close together are read as one; sources that can be pointed into are not copied.
  * All offsets come from the chunk's metadata and its offset index and are checked against the file.
  */
+#include "base/pool.h"
 #include "format/parquet/parquet_read_int.h"
 
 #include <stdlib.h>
@@ -53,16 +54,24 @@ tarn_code chunk_bounds(const parquet_file *file, int32_t group, int32_t leaf, in
                                       : bad_chunk(file, group, leaf, err, "pages", *start, *len);
 }
 
-static tarn_code read_bytes(const parquet_file *file, int64_t start, int64_t len, tarn_arena *arena,
-                            const uint8_t **out, tarn_error *err) {
+/* NULL: the bytes have to be read. */
+static const uint8_t *bytes_at_hand(const parquet_file *file, int64_t start, int64_t len) {
     io_source *source = file->source;
-    const uint8_t *bytes = source->peek != NULL ? source->peek(source, start, (size_t)len) : NULL;
+    if (start >= file->tail_start) {
+        return file->tail + (start - file->tail_start);
+    }
+    return source->peek != NULL ? source->peek(source, start, (size_t)len) : NULL;
+}
+
+tarn_code file_bytes(const parquet_file *file, int64_t start, int64_t len, tarn_arena *arena,
+                     const uint8_t **out, tarn_error *err) {
+    const uint8_t *bytes = bytes_at_hand(file, start, len);
     if (bytes == NULL) {
         uint8_t *copy = arena_alloc(arena, (size_t)len + 16);
         if (copy == NULL) {
             return err_nomem(err);
         }
-        tarn_code code = io_read_at(source, start, copy, (size_t)len, err);
+        tarn_code code = io_read_at(file->source, start, copy, (size_t)len, err);
         if (code != TARN_OK) {
             return code;
         }
@@ -106,7 +115,7 @@ tarn_code chunk_offset_index(const parquet_file *file, int32_t group, int32_t le
     if (index == NULL) {
         return err_nomem(err);
     }
-    tarn_code code = read_bytes(file, start, len, arena, &bytes, err);
+    tarn_code code = file_bytes(file, start, len, arena, &bytes, err);
     if (code == TARN_OK) {
         code = thrift_decode(arena, &parquet_offset_index_thrift, str_make(bytes, (size_t)len),
                              "offset index", index, NULL, err);
@@ -211,33 +220,78 @@ static int by_start(const void *a, const void *b) {
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static tarn_code read_wants(const parquet_file *file, wants *w, tarn_error *err) {
-    if (w->n > 1) {
-        qsort(w->items, w->n, sizeof *w->items, by_start);
+/* One request: wants [first, next) and the memory for their bytes. */
+typedef struct request {
+    const parquet_file *file;
+    int64_t start, len;
+    uint8_t *bytes;
+} request;
+
+static tarn_code run_request(void *ctx, size_t index, tarn_error *err) {
+    const request *r = (const request *)ctx + index;
+    return io_read_at(r->file->source, r->start, r->bytes, (size_t)r->len, err);
+}
+
+/* The wants from i on that are read as one; *len is how much that is. */
+static size_t join_wants(const wants *w, size_t i, int64_t *len) {
+    const int64_t start = w->items[i].start;
+    int64_t end = start + w->items[i].len;
+    size_t next = i + 1;
+    for (; next < w->n; next++) {
+        const want *more = &w->items[next];
+        const int64_t new_end = more->start + more->len;
+        if (more->start > end + JOIN_GAP_BYTES ||
+            (new_end - start > JOIN_MOST_BYTES && more->start >= end)) {
+            break;
+        }
+        end = new_end > end ? new_end : end;
     }
+    *len = end - start;
+    return next;
+}
+
+/* Sets every segment's data, and lists what has to be read for it. */
+static tarn_code plan_requests(const parquet_file *file, wants *w, request *requests, size_t *n,
+                               tarn_error *err) {
+    *n = 0;
     for (size_t i = 0; i < w->n;) {
         const int64_t start = w->items[i].start;
-        int64_t end = start + w->items[i].len;
-        size_t next = i + 1;
-        for (; next < w->n; next++) {
-            const want *more = &w->items[next];
-            const int64_t new_end = more->start + more->len;
-            if (more->start > end + JOIN_GAP_BYTES ||
-                (new_end - start > JOIN_MOST_BYTES && more->start >= end)) {
-                break;
+        int64_t len = 0;
+        const size_t next = join_wants(w, i, &len);
+        const uint8_t *bytes = bytes_at_hand(file, start, len);
+        if (bytes == NULL) {
+            uint8_t *copy = arena_alloc(w->arena, (size_t)len + 16);
+            if (copy == NULL) {
+                return err_nomem(err);
             }
-            end = new_end > end ? new_end : end;
-        }
-        const uint8_t *bytes = NULL;
-        tarn_code code = read_bytes(file, start, end - start, w->arena, &bytes, err);
-        if (code != TARN_OK) {
-            return code;
+            memset(copy + len, 0, 16);
+            requests[(*n)++] = (request){file, start, len, copy};
+            bytes = copy;
         }
         for (; i < next; i++) {
             w->items[i].segment->data = bytes + (w->items[i].start - start);
         }
     }
     return TARN_OK;
+}
+
+/* Requests go out together: a store far away answers them side by side. */
+static tarn_code read_wants(const parquet_file *file, wants *w, tarn_error *err) {
+    size_t n = 0;
+    if (w->n == 0) {
+        return TARN_OK;
+    }
+    qsort(w->items, w->n, sizeof *w->items, by_start);
+    request *requests = ARENA_ARRAY(w->arena, request, w->n);
+    if (requests == NULL) {
+        return err_nomem(err);
+    }
+    tarn_code code = plan_requests(file, w, requests, &n, err);
+    if (code != TARN_OK || n == 0) {
+        return code;
+    }
+    return n == 1 ? run_request(requests, 0, err)
+                  : pool_for(file->env, n, run_request, requests, err);
 }
 
 tarn_code fetch_group(const parquet_file *file, read_column *columns, int32_t n_columns,

@@ -38,6 +38,8 @@ static tarn_code read_footer(parquet_file *file, tarn_error *err) {
     if (code != TARN_OK) {
         return code;
     }
+    file->tail = bytes;
+    file->tail_start = size - tail;
     const int64_t len = num_load_u32(bytes + tail - 8);
     if (len > size - 12) {
         return err_set(err, TARN_CORRUPT, "%s: a footer of %lld bytes in a file of %lld",

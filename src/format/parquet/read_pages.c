@@ -23,12 +23,12 @@ static tarn_code load_column_index(pruner *p, prune_column *c, tarn_error *err) 
     if (code != TARN_OK || offsets == NULL) {
         return code;
     }
-    uint8_t *bytes = arena_alloc(&p->scratch, (size_t)len);
+    const uint8_t *bytes = NULL;
     parquet_column_index *index = ARENA_NEW(&p->scratch, parquet_column_index);
-    if (bytes == NULL || index == NULL) {
+    if (index == NULL) {
         return err_nomem(err);
     }
-    code = io_read_at(p->file->source, start, bytes, (size_t)len, err);
+    code = file_bytes(p->file, start, len, &p->scratch, &bytes, err);
     if (code == TARN_OK) {
         code = thrift_decode(&p->scratch, &parquet_column_index_thrift,
                              str_make(bytes, (size_t)len), "column index", index, NULL, err);

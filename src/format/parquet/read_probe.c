@@ -12,6 +12,7 @@
  */
 #define DICTIONARY_MOST_BYTES (2 << 20)
 #define WALK_MOST_BYTES       (1 << 20)
+#define BLOOM_HEADER_GUESS    64
 
 /* ---- the literal in plain bytes ---- */
 
@@ -135,24 +136,20 @@ static tarn_code load_bloom(pruner *p, prune_column *c, tarn_error *err) {
     const parquet_column_meta *meta = &file->footer.row_groups[p->group].columns[c->leaf].meta;
     const int64_t start = meta->bloom_filter_offset, size = file->source->size_bytes;
     size_t header = 0, bits = 0;
-    uint8_t head[64];
+    const uint8_t *head = NULL, *bytes = NULL;
     c->bloom_tried = true;
     if (!THRIFT_HAS(meta, PARQUET_COLUMN_BLOOM_FILTER_OFFSET) || start < 4 || start >= size) {
         return TARN_OK;
     }
-    const size_t guess = size - start < (int64_t)sizeof head ? (size_t)(size - start) : sizeof head;
-    tarn_code code = io_read_at(file->source, start, head, guess, err);
+    const int64_t guess = size - start < BLOOM_HEADER_GUESS ? size - start : BLOOM_HEADER_GUESS;
+    tarn_code code = file_bytes(file, start, guess, &p->scratch, &head, err);
     if (code == TARN_OK) {
-        code = bloom_header(str_make(head, guess), &header, &bits, err);
+        code = bloom_header(str_make(head, (size_t)guess), &header, &bits, err);
     }
     if (code != TARN_OK || (int64_t)(header + bits) > size - start) {
         return code;
     }
-    uint8_t *bytes = arena_alloc(&p->scratch, bits);
-    if (bytes == NULL) {
-        return err_nomem(err);
-    }
-    code = io_read_at(file->source, start + (int64_t)header, bytes, bits, err);
+    code = file_bytes(file, start + (int64_t)header, (int64_t)bits, &p->scratch, &bytes, err);
     return code == TARN_OK ? bloom_get(&c->bloom, file->env, str_make(bytes, bits), err) : code;
 }
 
@@ -251,11 +248,8 @@ static tarn_code fetch_dictionary(pruner *p, read_column *c, bool walk, bool *us
     if (len <= 0 || len > (walk ? WALK_MOST_BYTES : DICTIONARY_MOST_BYTES)) {
         return TARN_OK;
     }
-    uint8_t *bytes = arena_alloc(&p->scratch, (size_t)len + 16);
-    if (bytes == NULL) {
-        return err_nomem(err);
-    }
-    code = io_read_at(p->file->source, start, bytes, (size_t)len, err);
+    const uint8_t *bytes = NULL;
+    code = file_bytes(p->file, start, len, &p->scratch, &bytes, err);
     if (code == TARN_OK) {
         code = column_open(c, err);
     }

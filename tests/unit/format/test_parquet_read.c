@@ -4,6 +4,7 @@
  * is needed. */
 #include "../../test.h"
 
+#include "base/pool.h"
 #include "format/parquet/parquet_write.h"
 #include "parquet_dump.h"
 
@@ -461,12 +462,50 @@ static void test_no_memory(void **state) {
     }
 }
 
+typedef struct shared {
+    parquet_file *file;
+    int64_t rows[8];
+} shared;
+
+static tarn_code scan_group(void *ctx, size_t index, tarn_error *err) {
+    shared *s = ctx;
+    uint8_t groups[8] = {0};
+    groups[index % 5] = 1;
+    parquet_scan_options options = {.groups = groups};
+    return dump_scan(s->file, &options, NULL, &s->rows[index], err);
+}
+
+/* One file, a scan for each row group on the pool's threads, all columns read by two of them. */
+static void test_side_by_side(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    tarn_arena arena;
+    tarn_error err = TARN_ERROR_INIT;
+    arena_init(&arena, env);
+    tarn_buf bytes = write_table(env, &arena);
+    io_source *source = NULL;
+    shared s = {0};
+    assert_ok(io_source_memory(env, "shared", bytes.data, bytes.len, &source, &err));
+    source->peek = NULL;
+    assert_ok(parquet_open(env, source, NULL, &s.file, &err));
+    assert_ok(pool_for(env, 8, scan_group, &s, &err));
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(s.rows[i], 2000);
+    }
+    parquet_close(s.file);
+    source->close(source);
+    buf_release(&bytes);
+    arena_release(&arena);
+    test_env_done(env);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_files),   cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_selection),     cmocka_unit_test(test_pruning),
         cmocka_unit_test(test_statistics),    cmocka_unit_test(test_bad_text),
         cmocka_unit_test(test_changed_bytes), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
