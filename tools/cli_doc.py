@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""docs/cli.md from the command's own --help texts, so that the two cannot differ.
+
+usage: cli_doc.py TARN            writes docs/cli.md
+       cli_doc.py TARN --check    exit 1 when docs/cli.md is not what would be written"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DOC = os.path.join(ROOT, "docs", "cli.md")
+
+HEAD = """# The command
+Made from `tarn --help` and `tarn COMMAND --help` by `tools/cli_doc.py`; a test compares.
+
+`tarn man` prints the man page, `tarn completion bash` the completion for bash (`eval "$(tarn completion bash)"`).
+
+## Catalogs and tables
+`-c` or `$TARN_CATALOG` names the catalog: `sqlite:PATH` (the JDBC catalog's tables, shared with PyIceberg's `SqlCatalog` and Iceberg's
+`JdbcCatalog`), `dir:PATH` (Hadoop layout), or a name from PyIceberg's `.pyiceberg.yaml` (looked for in `$PYICEBERG_HOME`, the home folder, and
+here). Without either it is `sqlite:./tarn.db`. New tables go to `--warehouse`, or to `warehouse` beside the database.
+
+A table is `ns.table`, levels separated by dots; a level with a dot, space or slash stands between backticks or double quotes. Reading commands also
+take the path or `file:` URI of a table folder or metadata file. `--moved FROM=TO` reads a table that was copied elsewhere.
+
+## Filters
+`=`, `==`, `!=`, `<>`, `<`, `<=`, `>`, `>=`, `in (..)`, `not in (..)`, `is null`, `is not null`, `is nan`, `is not nan`, `like 'abc%'` (prefixes),
+`starts with 'abc'`, `between .. and ..`, `and`, `or`, `not`, parentheses, `true`, `false`.
+Columns: `a`, `a.b` for nested ones, `"quoted name"`. Literals: `1`, `1.5`, `1e3`, `'text'` (`''` inside), `true`, `date '2026-01-31'`,
+`timestamp '2026-01-31 12:00:00'`, `X'00ff'`; a text is read as the column's type, so `at >= '2026-01-31'` works for dates, times and timestamps.
+Rows are kept where the filter is true: a comparison with null is not.
+
+## Output
+`--format ndjson | csv | table`; a table on a terminal, NDJSON in a pipe. Values follow the single-value JSON of the Iceberg specification:
+decimals, dates, times, timestamps and uuids are strings, binary is hexadecimal, maps are `{"keys": [..], "values": [..]}`.
+
+## Exit status
+"""
+
+
+def run(tarn, *args):
+    return subprocess.run([tarn, *args], capture_output=True, text=True, check=True).stdout
+
+
+def codes():
+    header = open(os.path.join(ROOT, "include", "tarn", "error.h")).read()
+    lines = ["| status | kind | meaning |", "|---|---|---|"]
+    for name, number, text in re.findall(r'X\((\w+), (\d+), +"([^"]*)"', header):
+        lines.append(f"| {130 if name == 'CANCELLED' else number} | {name} | {text} |")
+    return "\n".join(lines)
+
+
+def make(tarn):
+    top = run(tarn, "--help")
+    out = [HEAD + codes() + "\n\n## Commands\n```\n" + top + "```\n"]
+    for name in re.findall(r"^  (\w+) +\S", top.split("Commands:")[1].split("\n\n")[0], re.M):
+        text = run(tarn, name, "--help").split("\nOptions of every command:")[0].rstrip()
+        out.append(f"### tarn {name}\n```\n{text}\n```\n")
+    every = run(tarn, "ls", "--help").split("Options of every command:\n")[1]
+    out.append("### Options of every command\n```\n" + every + "```\n")
+    return "\n".join(out)
+
+
+def main():
+    text = make(sys.argv[1])
+    if sys.argv[2:] == ["--check"]:
+        if not os.path.exists(DOC) or open(DOC).read() != text:
+            sys.exit("docs/cli.md is not what tools/cli_doc.py writes: run it")
+        return
+    with open(DOC, "w") as f:
+        f.write(text)
+
+
+main()
