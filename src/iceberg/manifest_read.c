@@ -61,13 +61,17 @@ static tarn_code wrong(const entry_reader *r, const char *what, const char *fiel
     return err_set(r->err, TARN_CORRUPT, "manifest %s: field %s %s", r->name, field, what);
 }
 
+/* Writers differ on int and long (equality ids, counts): both are read. */
+static bool is_whole(const tarn_type *type) {
+    return type->kind == TARN_INT || type->kind == TARN_LONG;
+}
+
 static bool fits(const tarn_type *type, field_shape shape) {
     tarn_kind kind = type->kind;
     switch (shape) {
     case SHAPE_INT:
-        return kind == TARN_INT;
     case SHAPE_LONG:
-        return kind == TARN_LONG || kind == TARN_INT;
+        return is_whole(type);
     case SHAPE_STRING:
         return kind == TARN_STRING;
     case SHAPE_BYTES:
@@ -77,15 +81,13 @@ static bool fits(const tarn_type *type, field_shape shape) {
     case SHAPE_STRUCT:
         return kind == TARN_STRUCT;
     case SHAPE_COUNTS:
-        return kind == TARN_MAP && type->fields[0].type->kind == TARN_INT &&
-               type->fields[1].type->kind == TARN_LONG;
+        return kind == TARN_MAP && is_whole(type->fields[0].type) && is_whole(type->fields[1].type);
     case SHAPE_BOUNDS:
-        return kind == TARN_MAP && type->fields[0].type->kind == TARN_INT &&
+        return kind == TARN_MAP && is_whole(type->fields[0].type) &&
                type->fields[1].type->kind == TARN_BINARY;
     case SHAPE_LONGS:
-        return kind == TARN_LIST && type->fields[0].type->kind == TARN_LONG;
     case SHAPE_INTS:
-        return kind == TARN_LIST && type->fields[0].type->kind == TARN_INT;
+        return kind == TARN_LIST && is_whole(type->fields[0].type);
     case SHAPE_SUMMARIES:
         return kind == TARN_LIST && type->fields[0].type->kind == TARN_STRUCT;
     }
@@ -195,12 +197,16 @@ static tarn_str some_bytes(const column *c, int64_t i) {
     return c->here && !view_is_null(&c->view, i) ? copied_bytes(c, i) : STR_NULL;
 }
 
+static inline int64_t whole_at(const tarn_view *v, int64_t i) {
+    return v->type->kind == TARN_INT ? ((const int32_t *)v->values)[i]
+                                     : ((const int64_t *)v->values)[i];
+}
+
 static inline int64_t number(const column *c, int64_t i, int64_t fallback) {
     if (!c->here || view_is_null(&c->view, i)) {
         return fallback;
     }
-    return c->view.type->kind == TARN_INT ? ((const int32_t *)c->view.values)[i]
-                                          : ((const int64_t *)c->view.values)[i];
+    return whole_at(&c->view, i);
 }
 
 static tarn_code open_items(entry_reader *r, item_column *c, field_shape shape) {
@@ -248,10 +254,10 @@ static void take_counts(const entry_reader *r, item_column *c, int64_t row, int3
     metric_count *items = c->at.counts;
     int32_t kept = 0;
     for (int32_t k = c->view.offsets[row]; k < c->view.offsets[row + 1]; k++) {
-        int32_t id = ((const int32_t *)c->keys.values)[k];
+        int32_t id = (int32_t)whole_at(&c->keys, k);
         if (id_wanted(r->options, id) && !view_is_null(&c->values, k) &&
             (r->options->stat_ids == NULL || kept < r->options->n_stat_ids)) {
-            items[kept++] = (metric_count){id, ((const int64_t *)c->values.values)[k]};
+            items[kept++] = (metric_count){id, whole_at(&c->values, k)};
         }
     }
     c->at.counts += kept;
@@ -269,7 +275,7 @@ static tarn_code take_bounds(const entry_reader *r, item_column *c, int64_t row,
     metric_bound *items = c->at.bounds;
     int32_t kept = 0;
     for (int32_t k = c->view.offsets[row]; k < c->view.offsets[row + 1]; k++) {
-        int32_t id = ((const int32_t *)c->keys.values)[k];
+        int32_t id = (int32_t)whole_at(&c->keys, k);
         if (view_is_null(&c->values, k) || !id_wanted(r->options, id)) {
             continue;
         }
@@ -297,9 +303,8 @@ static void take_longs(item_column *c, int64_t row, int32_t *n, const int64_t **
     if (c->here && !view_is_null(&c->view, row)) {
         int32_t from = c->view.offsets[row];
         *n = c->view.offsets[row + 1] - from;
-        if (*n > 0) {
-            memcpy(c->at.longs, (const int64_t *)c->keys.values + from,
-                   (size_t)*n * sizeof(int64_t));
+        for (int32_t i = 0; i < *n; i++) {
+            c->at.longs[i] = whole_at(&c->keys, from + i);
         }
         *out = c->at.longs;
         c->at.longs += *n;
@@ -310,9 +315,8 @@ static void take_ints(item_column *c, int64_t row, int32_t *n, const int32_t **o
     if (c->here && !view_is_null(&c->view, row)) {
         int32_t from = c->view.offsets[row];
         *n = c->view.offsets[row + 1] - from;
-        if (*n > 0) {
-            memcpy(c->at.ints, (const int32_t *)c->keys.values + from,
-                   (size_t)*n * sizeof(int32_t));
+        for (int32_t i = 0; i < *n; i++) {
+            c->at.ints[i] = (int32_t)whole_at(&c->keys, from + i);
         }
         *out = c->at.ints;
         c->at.ints += *n;
