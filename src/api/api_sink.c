@@ -18,7 +18,6 @@ struct tarn_sink {
     size_t memory_bytes;
     tarn_properties summary;
     data_writer *writer;
-    int64_t rows; /* since the last commit */
 };
 
 static tarn_code read_options(tarn_sink *sink, const tarn_sink_options *o, tarn_error *err) {
@@ -91,6 +90,10 @@ static tarn_code check_columns(const tarn_type *input, const tarn_type *root, ta
     return TARN_OK;
 }
 
+static void release_lent(struct ArrowArray *array) {
+    array->release = NULL;
+}
+
 tarn_code tarn_sink_write(tarn_sink *sink, const struct ArrowSchema *schema,
                           struct ArrowArray *array, tarn_error *err) {
     API_ERROR(err);
@@ -102,6 +105,8 @@ tarn_code tarn_sink_write(tarn_sink *sink, const struct ArrowSchema *schema,
     project_options options;
     tarn_batch in;
     tarn_batch rows;
+    struct ArrowArray lent = *array; /* stays the caller's until all of it was written */
+    lent.release = release_lent;
     memset(&in, 0, sizeof in);
     memset(&rows, 0, sizeof rows);
     memset(&options, 0, sizeof options);
@@ -112,14 +117,16 @@ tarn_code tarn_sink_write(tarn_sink *sink, const struct ArrowSchema *schema,
     TRY(check_columns(input, root, err));
     TRY(project_plan(&arena, input, root, &options, &plan, err));
     TRY(ensure_writer(sink, err));
-    TRY(batch_import(sink->env, schema, array, input, &in, err));
+    TRY(batch_import(sink->env, schema, &lent, input, &in, err));
     TRY(project_apply(plan, sink->env, &in, &rows, err));
     TRY(data_writer_write(sink->writer, &rows, err));
-    sink->rows += batch_rows(&rows);
 done:
     batch_release(&in);
     batch_release(&rows);
     arena_release(&arena);
+    if (code == TARN_OK) {
+        array->release(array);
+    }
     return code;
 }
 
@@ -166,7 +173,12 @@ tarn_code tarn_sink_commit(tarn_sink *sink, tarn_outcome *outcome, tarn_error *e
     arena_init(&arena, sink->env);
     api_reset_outcome(outcome);
     if (sink->writer != NULL) {
-        TRY(data_writer_close(sink->writer, &arena, &written, err));
+        code = data_writer_close(sink->writer, &arena, &written, err);
+        if (code != TARN_OK) { /* its rows are gone, and the next ones begin afresh */
+            data_writer_free(sink->writer);
+            sink->writer = NULL;
+            goto done;
+        }
     }
     if (written.n_files == 0 && sink->mode != TARN_SINK_OVERWRITE) {
         goto done;
@@ -182,7 +194,6 @@ tarn_code tarn_sink_commit(tarn_sink *sink, tarn_outcome *outcome, tarn_error *e
     } else if (commit.kind == TARN_NOT_COMMITTED) {
         write_result_remove(sink->table->catalog->catalog->store, &written);
     }
-    sink->rows = 0;
 done:
     arena_release(&arena);
     return code;

@@ -26,6 +26,7 @@ typedef struct dml_work {
     tarn_entry *removed;
     int32_t n_removed;
     const json_value *name_mapping;
+    tarn_evaluator evaluator; /* of the spec last met */
     dml_result *out;
 } dml_work;
 
@@ -144,7 +145,6 @@ done:
 
 static tarn_code all_rows_match(dml_work *w, const scan_task *task, bool *out, tarn_error *err) {
     tarn_code code = TARN_OK;
-    tarn_evaluator evaluator;
     const tarn_spec *spec = metadata_spec_by_id(w->base->metadata, task->file.spec_id);
     *out = w->plan->filter == NULL || task->residual->op == EXPR_TRUE;
     if (*out) {
@@ -154,8 +154,11 @@ static tarn_code all_rows_match(dml_work *w, const scan_task *task, bool *out, t
         return err_set(err, TARN_CORRUPT, "file %.*s has partition spec %d, which the table lacks",
                        STR_ARG(task->file.path), task->file.spec_id);
     }
-    TRY(evaluator_init(&w->arena, w->base->metadata, spec, w->plan->filter, &evaluator, err));
-    *out = evaluator_file_all(&evaluator, &task->file);
+    if (w->evaluator.spec != spec) {
+        TRY(evaluator_init(&w->arena, w->base->metadata, spec, w->plan->filter, &w->evaluator,
+                           err));
+    }
+    *out = evaluator_file_all(&w->evaluator, &task->file);
 done:
     return code;
 }
@@ -211,7 +214,9 @@ static tarn_code commit_work_done(dml_work *w, tarn_error *err) {
     request.branch = w->options->branch;
     request.from_snapshot_id =
         w->plan->snapshot != NULL ? w->plan->snapshot->snapshot_id : TARN_NO_SNAPSHOT;
-    request.validate_no_new_data = w->options->serializable && w->plan->filter != NULL;
+    if (w->options->serializable) {
+        request.conflict_filter = w->plan->filter != NULL ? w->plan->filter : expr_true();
+    }
     TRY(commit_run(w->env, w->catalog, w->table, w->base, &request, &w->out->outcome, err));
 done:
     if (code != TARN_OK && w->out->outcome.kind == TARN_NOT_COMMITTED) {
@@ -232,6 +237,7 @@ static void reset_work(dml_work *w) {
     w->removed = NULL;
     w->n_removed = 0;
     w->name_mapping = NULL;
+    memset(&w->evaluator, 0, sizeof w->evaluator);
 }
 
 static tarn_code run_once(dml_work *w, tarn_error *err) {

@@ -135,27 +135,25 @@ static tarn_code add_task(tarn_plan *plan, int64_t *cap, const tarn_entry *entry
     return TARN_OK;
 }
 
-/* The residual depends on the partition alone, so it is worked out once for runs of files of one
- * partition. */
-typedef struct residual_cache {
-    const tarn_value *partition;
-    int32_t n;
-    int32_t spec_id;
-    const tarn_expr *residual;
-} residual_cache;
-
-static bool same_partition(const residual_cache *cache, const tarn_file *file) {
-    if (cache->residual == NULL || cache->spec_id != file->spec_id ||
-        cache->n != file->n_partition) {
+/* Of one partition of one spec. */
+static bool same_tuple(const tarn_file *a, const tarn_file *b) {
+    if (a->spec_id != b->spec_id || a->n_partition != b->n_partition) {
         return false;
     }
-    for (int32_t i = 0; i < cache->n; i++) {
-        if (!value_eq(&cache->partition[i], &file->partition[i])) {
+    for (int32_t i = 0; i < a->n_partition; i++) {
+        if (!value_eq(&a->partition[i], &b->partition[i])) {
             return false;
         }
     }
     return true;
 }
+
+/* The residual depends on the partition alone, so it is worked out once for runs of files of one
+ * partition. */
+typedef struct residual_cache {
+    const tarn_file *file; /* one of that partition */
+    const tarn_expr *residual;
+} residual_cache;
 
 static tarn_code plan_entry(tarn_plan *plan, const tarn_evaluator *e, const tarn_entry *entry,
                             residual_cache *cache, int64_t *cap, tarn_error *err) {
@@ -167,11 +165,9 @@ static tarn_code plan_entry(tarn_plan *plan, const tarn_evaluator *e, const tarn
             plan->counters.files_skipped++;
             return TARN_OK;
         }
-        if (!same_partition(cache, &entry->file)) {
+        if (cache->file == NULL || !same_tuple(cache->file, &entry->file)) {
             TRY(evaluator_residual(&plan->arena, e, entry->file.partition, &cache->residual, err));
-            cache->partition = entry->file.partition;
-            cache->n = entry->file.n_partition;
-            cache->spec_id = entry->file.spec_id;
+            cache->file = &entry->file;
         }
         residual = cache->residual;
         if (residual->op == EXPR_FALSE) {
@@ -184,20 +180,30 @@ done:
     return code;
 }
 
+/* Spec, "Scan Planning": a position delete reaches data of its own or an older sequence number, an
+ * equality delete only older data; both their own partition only, but for equality deletes of an
+ * unpartitioned spec, which reach all. */
+static bool delete_reaches(const tarn_entry *d, const scan_task *task) {
+    bool is_equality = d->file.content == TARN_CONTENT_EQUALITY_DELETES;
+    if (task->sequence_number > d->sequence_number - is_equality) {
+        return false;
+    }
+    if (d->file.referenced_data_file.data != NULL &&
+        !str_eq(d->file.referenced_data_file, task->file.path)) {
+        return false;
+    }
+    return (is_equality && d->file.n_partition == 0) || same_tuple(&d->file, &task->file);
+}
+
 /* Until row deletes are applied, a live one that reaches a file of the plan makes the table
- * unreadable here, never read wrong (spec, "Scan Planning": a position delete reaches data of its
- * own or an older sequence number, an equality delete only older data). */
+ * unreadable here, never read wrong. */
 static tarn_code refuse_deletes(const tarn_plan *plan, const manifest_entries *deletes,
                                 tarn_error *err) {
     for (int64_t i = 0; i < deletes->count; i++) {
         const tarn_entry *d = &deletes->items[i];
-        int64_t reach = d->file.content == TARN_CONTENT_EQUALITY_DELETES ? d->sequence_number - 1
-                                                                         : d->sequence_number;
         for (int64_t t = 0; t < plan->n_tasks; t++) {
             const scan_task *task = &plan->tasks[t];
-            bool names_other = d->file.referenced_data_file.data != NULL &&
-                               !str_eq(d->file.referenced_data_file, task->file.path);
-            if (task->sequence_number <= reach && !names_other) {
+            if (delete_reaches(d, task)) {
                 return err_set(
                     err, TARN_UNSUPPORTED,
                     "row deletes of %.*s apply to %.*s and cannot be applied by this version",

@@ -7,7 +7,8 @@
  * touched by one thread at a time, and what waits is at most window x 2 x CHUNK_BYTES.
  *
  * Invariants: 1 a unit's task is waited for before its back is looked at; 2 units are consumed in
- * order. */
+ * order; 3 after a failure no row is given any more, so that a reader who goes on cannot miss some.
+ */
 #include "read/read_int.h"
 
 #define UNIT_BYTES    (INT64_C(32) << 20) /* of a file */
@@ -42,6 +43,7 @@ struct tarn_scan {
     scan_unit **window; /* ring of units at work, oldest first */
     int32_t window_cap, n_window;
     int64_t rows_left; /* of the limit; -1: none */
+    tarn_code failed;  /* OK, or what the scan ended with */
     scan_counters counters;
 };
 
@@ -226,9 +228,8 @@ static tarn_code cut_to_limit(tarn_scan *scan, tarn_batch *out, tarn_error *err)
     return TARN_OK;
 }
 
-tarn_code scan_next(tarn_scan *scan, tarn_batch *out, tarn_error *err) {
+static tarn_code next_batch(tarn_scan *scan, tarn_batch *out, tarn_error *err) {
     tarn_code code = TARN_OK;
-    memset(out, 0, sizeof *out);
     while (scan->rows_left != 0) {
         TRY(env_check_cancel(scan->env, err));
         TRY(advance_window(scan, err));
@@ -249,6 +250,15 @@ tarn_code scan_next(tarn_scan *scan, tarn_batch *out, tarn_error *err) {
     }
 done:
     return code;
+}
+
+tarn_code scan_next(tarn_scan *scan, tarn_batch *out, tarn_error *err) {
+    memset(out, 0, sizeof *out);
+    if (scan->failed != TARN_OK) {
+        return err_set(err, scan->failed, "the scan had failed before");
+    }
+    scan->failed = next_batch(scan, out, err);
+    return scan->failed;
 }
 
 const scan_counters *scan_counters_of(tarn_scan *scan) {

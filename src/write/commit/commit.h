@@ -38,12 +38,12 @@ typedef struct commit_request {
     const tarn_expr
         *filter; /* overwrite/delete by filter: bound to the current schema; NULL: none. A file that
                     matches only in part is INVALID here: dml rewrites those first */
-    tarn_str branch;           /* len 0: main */
-    int64_t from_snapshot_id;  /* the snapshot the work was based on (validation starts after it);
-                                  TARN_NO_SNAPSHOT: none */
-    bool validate_no_new_data; /* serializable: a concurrent data file that may match filter is a
-                                  CONFLICT */
-    tarn_properties summary;   /* extra summary entries */
+    tarn_str branch;          /* len 0: main */
+    int64_t from_snapshot_id; /* the snapshot the work was based on (validation starts after it);
+                                 TARN_NO_SNAPSHOT: none */
+    const tarn_expr *conflict_filter; /* serializable: a data file added since from_snapshot_id that
+                                         may hold rows of it is a CONFLICT; NULL: not checked */
+    tarn_properties summary;          /* extra summary entries */
     const char *commit_id; /* NULL, or a key kept in the summary as "tarn.commit-id": a snapshot of
                               the branch that has it already means COMMITTED */
 } commit_request;

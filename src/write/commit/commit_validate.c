@@ -1,9 +1,9 @@
 /* write/commit/commit_validate.c - does anything that was committed since the work began stand
  * against it?
  *
- * Snapshots of the branch after request->from_snapshot_id are walked newest first. With
- * validate_no_new_data (serializable isolation) a data file added there that may hold rows of the
- * filter is a conflict. Where data files are rewritten (removed by path), a delete file added there
+ * Snapshots of the branch after request->from_snapshot_id are walked newest first. With a
+ * conflict_filter (serializable isolation) a data file added there that may hold rows of it is a
+ * conflict. Where data files are rewritten (removed by path), a delete file added there
  * may point into them, so any is a conflict. That a removed file is still live is checked where
  * manifests are filtered. */
 #include "write/commit/commit_int.h"
@@ -18,7 +18,7 @@ static tarn_code conflict_in(commit_attempt *a, const tarn_manifest *manifest,
     const tarn_spec *spec = metadata_spec_by_id(a->metadata, manifest->spec_id);
     arena_init(&arena, a->work->env);
     TRY(evaluator_init(&arena, a->metadata, spec != NULL ? spec : metadata_spec(a->metadata),
-                       request->filter, &evaluator, err));
+                       request->conflict_filter, &evaluator, err));
     if (!evaluator_manifest(&evaluator, manifest)) {
         goto done;
     }
@@ -53,7 +53,7 @@ static tarn_code check_manifest(commit_attempt *a, const tarn_manifest *manifest
         }
         return TARN_OK;
     }
-    if (!request->validate_no_new_data || request->filter == NULL) {
+    if (request->conflict_filter == NULL) {
         return TARN_OK;
     }
     return conflict_in(a, manifest, snapshot, err);
@@ -81,7 +81,7 @@ tarn_code validate_history(commit_attempt *a, tarn_error *err) {
     tarn_code code = TARN_OK;
     if (a->parent == NULL || request->kind == COMMIT_FAST_APPEND ||
         request->kind == COMMIT_MERGE_APPEND ||
-        (request->n_removed == 0 && !request->validate_no_new_data)) {
+        (request->n_removed == 0 && request->conflict_filter == NULL)) {
         return TARN_OK;
     }
     const tarn_snapshot *s = a->parent;

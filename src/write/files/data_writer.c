@@ -48,6 +48,7 @@ struct data_writer {
     uint64_t tick;
     tarn_file *files; /* finished, not handed out */
     int32_t n_files, files_cap;
+    tarn_code broken; /* why nothing may be handed out any more; OK: it may */
 };
 
 static tarn_code read_options(data_writer *w, const data_writer_options *options, tarn_error *err) {
@@ -167,12 +168,15 @@ static tarn_code finish_file(data_writer *w, lane *l, tarn_error *err) {
     w->n_open--;
     code = file_writer_close(&l->file, &w->files_arena, &file, err);
     count_buffered(w, l);
-    if (code == TARN_OK) {
-        file.spec_id = w->spec->spec_id;
-        file.n_partition = w->spec->n_fields;
-        file.partition = l->partition;
-        w->files[w->n_files++] = file;
+    if (code != TARN_OK) {
+        /* It may lie there all the same: a lost answer (B64). Its name is ours alone. */
+        store_discard(w->store, l->file.path);
+        goto done;
     }
+    file.spec_id = w->spec->spec_id;
+    file.n_partition = w->spec->n_fields;
+    file.partition = l->partition;
+    w->files[w->n_files++] = file;
 done:
     return code;
 }
@@ -305,15 +309,15 @@ static tarn_code check_required(const data_writer *w, const tarn_batch *batch, t
     return TARN_OK;
 }
 
-tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error *err) {
+static tarn_code refuse_broken(const data_writer *w, tarn_error *err) {
+    return err_set(err, w->broken, "an earlier write of this writer failed; its rows were dropped");
+}
+
+static tarn_code write_rows(data_writer *w, const tarn_batch *batch, tarn_error *err) {
     tarn_code code = TARN_OK;
     const partition_group *groups;
     size_t n_groups;
     int64_t rows = batch_rows(batch);
-    if (rows == 0) {
-        return TARN_OK;
-    }
-    TRY(check_required(w, batch, err));
     TRY(partitioner_split(w->partitioner, batch, &groups, &n_groups, err));
     int64_t row_bytes = batch_bytes(batch) / rows + 1;
     for (size_t g = 0; g < n_groups; g++) {
@@ -327,6 +331,21 @@ tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error 
     }
     TRY(relieve_memory(w, err));
 done:
+    return code;
+}
+
+tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error *err) {
+    if (w->broken != TARN_OK) {
+        return refuse_broken(w, err);
+    }
+    if (batch_rows(batch) == 0) {
+        return TARN_OK;
+    }
+    tarn_code code = check_required(w, batch, err);
+    if (code == TARN_OK) {
+        w->broken = code =
+            write_rows(w, batch, err); /* half of the batch may be in (invariant 5) */
+    }
     return code;
 }
 
@@ -345,7 +364,11 @@ static void forget_files(data_writer *w) {
 }
 
 tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out, tarn_error *err) {
-    tarn_code code = TARN_OK;
+    tarn_code code = w->broken;
+    if (code != TARN_OK) {
+        remove_finished(w);
+        return refuse_broken(w, err);
+    }
     for (size_t i = 0; i < w->n_lanes; i++) {
         if (w->lanes[i] != NULL) {
             TRY(close_lane(w, w->lanes[i], err));
@@ -367,6 +390,7 @@ tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out
     forget_files(w);
 done:
     if (code != TARN_OK) {
+        w->broken = code;
         remove_finished(w);
     }
     return code;

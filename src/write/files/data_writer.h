@@ -3,7 +3,8 @@
  * Invariants: 1 a file that is not finished is never in a write result; 2 a finished file is in
  * exactly one write result or removed by abort; 3 at most `max_open` files are open, the one
  * written to longest ago is closed first; 4 buffered bytes stay under `memory_bytes` by closing the
- * largest. */
+ * largest; 5 after a failure in the middle of a batch nothing is handed out any more, so that no
+ * batch is committed in part. */
 #ifndef WRITE_FILES_DATA_WRITER_H
 #define WRITE_FILES_DATA_WRITER_H
 
@@ -33,10 +34,11 @@ typedef struct write_result {
 typedef struct data_writer data_writer;
 tarn_code data_writer_new(tarn_env *env, tarn_store *store, const data_writer_options *options,
                           data_writer **out, tarn_error *err) TARN_MUST_USE;
-/* A batch of the current schema's rows. Required columns are checked (INVALID names the column). */
+/* A batch of the current schema's rows. Required columns are checked (INVALID names the column, and
+ * nothing is taken). After any other failure every later call but free fails with the same code. */
 tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error *err) TARN_MUST_USE;
-/* Finishes all open files. On failure everything written is removed (best effort). The writer can
- * go on writing after a successful close (next checkpoint). */
+/* Finishes all open files. On failure everything written is removed (best effort), and only free is
+ * left to call. The writer can go on writing after a successful close (next checkpoint). */
 tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out,
                             tarn_error *err) TARN_MUST_USE;
 void data_writer_free(data_writer *w); /* removes files that no close handed out; takes NULL */

@@ -133,6 +133,12 @@ int64_t file_writer_written_bytes(const file_writer *w) {
 tarn_code file_writer_close(file_writer *w, tarn_arena *arena, tarn_file *out, tarn_error *err) {
     tarn_code code;
     memset(out, 0, sizeof *out);
+    /* before the file is there: a file without an entry would be an orphan */
+    tarn_str path = arena_str(arena, w->path);
+    if (path.data == NULL) {
+        file_writer_abort(w);
+        return err_nomem(err);
+    }
     if (w->parquet != NULL) {
         code = parquet_writer_close(w->parquet, arena, out, err);
         parquet_writer_free(w->parquet);
@@ -148,12 +154,7 @@ tarn_code file_writer_close(file_writer *w, tarn_arena *arena, tarn_file *out, t
     out->first_row_id = -1;
     out->content_offset = -1;
     out->content_size = -1;
-    if (code == TARN_OK) {
-        out->path = arena_str(arena, w->path);
-        if (out->path.data == NULL) {
-            code = err_nomem(err);
-        }
-    }
+    out->path = path;
     return code;
 }
 
