@@ -8,8 +8,8 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#define MUTATIONS_OF_SMALL 4000 /* of a seed of at most a kilobyte; fewer of larger ones */
-#define MUTATIONS_LEAST    400
+#define MUTATIONS_OF_SMALL 10000 /* of a seed of at most a kilobyte; fewer of larger ones */
+#define MUTATIONS_LEAST    1000
 
 static uint64_t random_state;
 
