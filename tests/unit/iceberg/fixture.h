@@ -59,4 +59,34 @@ static inline tarn_str fixture_str(const json_value *object, const char *name) {
     return s;
 }
 
+/* An env whose allocator fails once, after `left` more calls. */
+typedef struct faulty {
+    int64_t left;
+    tarn_allocator allocator;
+} faulty;
+static inline void *faulty_alloc(void *ctx, size_t size) {
+    faulty *f = ctx;
+    return f->left-- == 0 ? NULL : malloc(size);
+}
+static inline void *faulty_realloc(void *ctx, void *ptr, size_t old_size, size_t size) {
+    faulty *f = ctx;
+    (void)old_size;
+    return f->left-- == 0 ? NULL : realloc(ptr, size);
+}
+static inline void faulty_free(void *ctx, void *ptr, size_t size) {
+    (void)ctx;
+    (void)size;
+    free(ptr);
+}
+static inline tarn_env *faulty_env(faulty *f) {
+    tarn_env_options options = TARN_ENV_OPTIONS_INIT;
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_env *env = NULL;
+    f->left = INT64_MAX;
+    f->allocator = (tarn_allocator){f, faulty_alloc, faulty_realloc, faulty_free};
+    options.allocator = &f->allocator;
+    assert_ok(tarn_env_new(&options, &env, &err));
+    return env;
+}
+
 #endif

@@ -263,37 +263,15 @@ static void new_tables(void **state) {
     test_env_done(env);
 }
 
-typedef struct faulty { /* an allocator whose k-th call fails */
-    int64_t left;
-} faulty;
-static void *faulty_alloc(void *ctx, size_t size) {
-    faulty *f = ctx;
-    return f->left-- == 0 ? NULL : malloc(size);
-}
-static void *faulty_realloc(void *ctx, void *ptr, size_t old_size, size_t size) {
-    faulty *f = ctx;
-    (void)old_size;
-    return f->left-- == 0 ? NULL : realloc(ptr, size);
-}
-static void faulty_free(void *ctx, void *ptr, size_t size) {
-    (void)ctx;
-    (void)size;
-    free(ptr);
-}
-
 static void no_memory(void **state) {
     (void)state;
     for (int64_t k = 0; k < 500; k++) {
-        faulty f = {INT64_MAX};
-        tarn_allocator allocator = {&f, faulty_alloc, faulty_realloc, faulty_free};
-        tarn_env_options options = TARN_ENV_OPTIONS_INIT;
+        faulty f;
         tarn_error err = TARN_ERROR_INIT;
-        tarn_env *env;
+        tarn_env *env = faulty_env(&f);
         tarn_arena arena;
         tarn_buf out;
         const tarn_metadata *m;
-        options.allocator = &allocator;
-        assert_ok(tarn_env_new(&options, &env, &err));
         arena_init(&arena, env);
         buf_init(&out, env, 0);
         f.left = k;
