@@ -7,7 +7,6 @@
 #include "iceberg/change.h"
 
 #include "iceberg/change_int.h"
-#include "iceberg/schema_check.h"
 #include "iceberg/spec_text.h"
 
 /* ---- requirements ---- */
@@ -96,6 +95,7 @@ static void *widen(tarn_arena *arena, const void *list, int32_t n, int32_t extra
 static tarn_code begin_work(change_work *w, const tarn_metadata *base, int32_t n_changes) {
     tarn_metadata *m = &w->m;
     int32_t more = n_changes + 1; /* a new table may lack a spec or an order: one is added */
+    w->base = base;
     if (base != NULL) {
         *m = *base;
     } else {
@@ -106,7 +106,6 @@ static tarn_code begin_work(change_work *w, const tarn_metadata *base, int32_t n
         m->current_schema_id = -1;
         m->default_spec_id = -1;
         m->default_sort_order_id = -1;
-        w->creating = true;
     }
     w->last_schema = w->last_spec = w->last_order = -1;
     w->n_base_snapshots = m->n_snapshots;
@@ -200,10 +199,10 @@ static tarn_code end_work(change_work *w) {
     tarn_metadata *m = &w->m;
     tarn_error *err = w->err;
     tarn_code code = TARN_OK;
-    if (w->creating) {
+    if (w->base == NULL) {
         TRY(fill_new_table(w));
     }
-    if (w->creating || m->format_version > 1) {
+    if (w->base == NULL || m->format_version > 1) {
         TRY(give_uuid(w));
     }
     const tarn_schema *schema = metadata_schema(m);
@@ -213,10 +212,12 @@ static tarn_code end_work(change_work *w) {
         TRY(err_set(err, TARN_INVALID, "the changes left the table without a current %s",
                     schema == NULL ? "schema" : "partition spec"));
     }
-    TRY(schema_check(schema, m->format_version, err));
-    TRY(spec_check_sources(schema->root, spec, err));
-    if (order != NULL) {
-        TRY(sort_order_check_sources(schema->root, order, err));
+    /* What was there before may be as odd as its writer left it: it does not stop other changes. */
+    if (w->base == NULL || w->base->current_schema_id != m->current_schema_id ||
+        w->base->default_spec_id != m->default_spec_id ||
+        w->base->default_sort_order_id != m->default_sort_order_id) {
+        TRY(spec_check_sources(schema->root, spec, err));
+        TRY(order != NULL ? sort_order_check_sources(schema->root, order, err) : TARN_OK);
     }
     trim_log(w);
     m->last_updated_ms = w->now_ms > m->last_updated_ms ? w->now_ms : m->last_updated_ms;

@@ -9,7 +9,7 @@ typedef struct change_work {
     tarn_arena *arena;
     tarn_error *err;
     int64_t now_ms;
-    bool creating;
+    const tarn_metadata *base; /* NULL: a new table */
     tarn_metadata m; /* its lists are the arrays below, which have room for every change */
     const tarn_schema **schemas;
     const tarn_spec **specs;

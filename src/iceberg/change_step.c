@@ -27,7 +27,8 @@ static tarn_code upgrade_version(change_work *w, const tarn_change *c) {
                        "format version %d is not supported; the highest supported one is %d",
                        c->number, HIGHEST_VERSION);
     }
-    bool fresh = w->creating && w->m.n_schemas == 0; /* the first version is chosen, not raised */
+    bool fresh =
+        w->base == NULL && w->m.n_schemas == 0; /* the first version is chosen, not raised */
     if (c->number < w->m.format_version && !fresh) {
         return err_set(w->err, TARN_INVALID, "format version %d cannot go down to %d",
                        w->m.format_version, c->number);

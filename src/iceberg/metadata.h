@@ -1,6 +1,5 @@
 /* iceberg/metadata.h - the table metadata document (spec, "Table Metadata", Appendix C), immutable
- * once made. Versions 1 to 3 are read, 1 and 2 (and 3's fields, where a v3 table is only
- * re-written) are written. Unknown members are kept. */
+ * once made. Versions 1 to 3 are read and written. Unknown members are kept. */
 #ifndef ICEBERG_METADATA_H
 #define ICEBERG_METADATA_H
 

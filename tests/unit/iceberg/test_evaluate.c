@@ -320,11 +320,37 @@ static void files_and_residuals(void **state) {
     bench_close(&b);
 }
 
+static void bounds_cut_within_a_character(void **state) { /* B07: compared as bytes */
+    (void)state;
+    bench b;
+    bench_open(&b, "struct<s: string>", "");
+    static const metric_bound lower = {1, {"ab\xe2\x80", 4}}, upper = {1, {"ab\xe2\x80\x9a", 5}};
+    tarn_file f = {.record_count = 3, .n_lower = 1, .lower = &lower, .n_upper = 1, .upper = &upper};
+    static const struct {
+        const char *filter;
+        bool may;
+    } cases[] = {{"s = 'ab\xe2\x80\x99'", true},
+                 {"s = 'ab'", false},
+                 {"s < 'ab'", false},
+                 {"s < 'ac'", true},
+                 {"s like 'ab%'", true},
+                 {"s > 'ac'", false},
+                 {"s is not null", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ask(&b, cases[i].filter);
+        if (evaluator_file(&b.e, &f) != cases[i].may) {
+            fail_msg("%s", cases[i].filter);
+        }
+    }
+    bench_close(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(projections),
         cmocka_unit_test(manifests),
         cmocka_unit_test(files_and_residuals),
+        cmocka_unit_test(bounds_cut_within_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "fixture.h"
 
+#include "base/map.h"
 #include "iceberg/manifest.h"
 
 #define SHARED TARN_TEST_SHARED "/fixtures/iceberg"
@@ -283,7 +284,145 @@ static void listed_tables(void **state) {
     assert_true(t.tables > 100 && t.listed_files > 500);
 }
 
+/* ---- everything there is ---- */
+
+typedef struct walker {
+    tarn_arena arena; /* of seen */
+    tarn_map seen;    /* paths read already */
+    const char *home; /* in metadata */
+    const char *there;
+    int metadata, lists, manifests;
+    int64_t entries;
+} walker;
+
+static bool first_time(walker *w, const char *path) {
+    bool added;
+    tarn_str key = str_of(arena_strdup(&w->arena, path));
+    assert_non_null(map_put(&w->seen, key, &added));
+    return added;
+}
+
+/* NULL: the path lies elsewhere, or the file is not there (expired, or missing on purpose). */
+static const char *find_file(walker *w, tarn_arena *arena, tarn_str path) {
+    size_t len = strlen(w->home);
+    for (size_t i = 0; i + len <= path.len; i++) {
+        if (memcmp(path.data + i, w->home, len) == 0) {
+            char *local = arena_printf(arena, "%s%.*s", w->there, STR_ARG(str_from(path, i + len)));
+            return fixture_exists(local) ? local : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void visit_manifest(walker *w, const tarn_metadata *m, tarn_str path,
+                           const tarn_manifest *manifest) {
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    manifest_entries entries;
+    arena_init(&arena, env);
+    const char *local = find_file(w, &arena, path);
+    if (local != NULL && first_time(w, local)) {
+        io_source *source = open_file(&arena, local);
+        tarn_code code = manifest_read(&arena, source, m, manifest, NULL, &entries, &err);
+        source->close(source);
+        if (code == TARN_OK) {
+            w->manifests++;
+            w->entries += entries.count;
+        } else if (code != TARN_UNSUPPORTED) {
+            fail_msg("%s: %s", local, err.message);
+        }
+    }
+    arena_release(&arena);
+    test_env_done(env);
+}
+
+static void visit_snapshot(walker *w, tarn_arena *arena, const tarn_metadata *m,
+                           const tarn_snapshot *s) {
+    tarn_error err = TARN_ERROR_INIT;
+    const tarn_manifest *list;
+    int32_t n;
+    for (int32_t i = 0; i < s->n_manifests; i++) {
+        visit_manifest(w, m, s->manifests[i], NULL);
+    }
+    const char *local = find_file(w, arena, s->manifest_list);
+    if (local == NULL || !first_time(w, local)) {
+        return;
+    }
+    io_source *source = open_file(arena, local);
+    tarn_code code = manifest_list_read(arena, source, &list, &n, &err);
+    source->close(source);
+    if (code == TARN_UNSUPPORTED) {
+        return;
+    }
+    assert_ok(code);
+    w->lists++;
+    for (int32_t i = 0; i < n; i++) {
+        visit_manifest(w, m, list[i].path, &list[i]);
+    }
+}
+
+static void visit_metadata(walker *w, const char *path) {
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    const tarn_metadata *m;
+    arena_init(&arena, env);
+    if (metadata_parse(&arena, fixture_read(&arena, path), path, &m, &err) == TARN_OK) {
+        w->metadata++;
+        for (int32_t i = 0; i < m->n_snapshots; i++) {
+            visit_snapshot(w, &arena, m, m->snapshots[i]);
+        }
+    }
+    arena_release(&arena);
+    test_env_done(env);
+}
+
+static void walk(walker *w, const char *folder) {
+    DIR *dir = opendir(folder);
+    struct dirent *e;
+    while (dir != NULL && (e = readdir(dir)) != NULL) {
+        char path[2048];
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] == '.' || stat(path, &st) != 0) {
+            continue;
+        }
+        if (S_ISDIR(st.st_mode)) {
+            walk(w, path);
+        } else if (strstr(e->d_name, ".metadata.json") != NULL && st.st_size > 0) {
+            visit_metadata(w, path);
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+}
+
+static void everything_reads(void **state) {
+    (void)state;
+    if (!fixture_exists(TARN_TEST_SHARED "/fixtures/README.md")) {
+        skip();
+    }
+    static const char *const homes[][2] = {
+        {"/tarn-fixtures/iceberg", TARN_TEST_SHARED "/fixtures/iceberg"},
+        {"/tarn-fixtures/bugs/open", TARN_TEST_SHARED "/bugs"}};
+    for (int i = 0; i < 2; i++) {
+        walker w = {.home = homes[i][0], .there = homes[i][1]};
+        tarn_env *env = test_env();
+        arena_init(&w.arena, env);
+        map_init(&w.seen, &w.arena);
+        walk(&w, w.there);
+        print_message("%s: %d documents, %d lists, %d manifests, %lld entries\n", w.there,
+                      w.metadata, w.lists, w.manifests, (long long)w.entries);
+        assert_true(w.manifests > (i == 0 ? 400 : 20));
+        arena_release(&w.arena);
+        test_env_done(env);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(listed_tables)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(listed_tables),
+                                       cmocka_unit_test(everything_reads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

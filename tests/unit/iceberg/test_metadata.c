@@ -296,13 +296,47 @@ static void no_memory(void **state) {
     fail();
 }
 
+/* Changed bytes and cuts: an error or another document, never a crash, and what parses is written.
+ */
+static void damaged_documents(void **state) {
+    (void)state;
+    static const char *const names[] = {"v2_unknown_fields", "v1_manifests_inline"};
+    for (int f = 0; f < 2; f++) {
+        tarn_env *env = test_env();
+        tarn_arena all;
+        char path[512];
+        arena_init(&all, env);
+        snprintf(path, sizeof path, "%s%s.metadata.json", b26_head, names[f]);
+        tarn_str whole = fixture_read(&all, path);
+        char *copy = arena_alloc(&all, whole.len);
+        for (size_t i = 0; i < whole.len; i++) {
+            tarn_error err = TARN_ERROR_INIT;
+            tarn_arena arena;
+            tarn_buf out;
+            const tarn_metadata *m;
+            memcpy(copy, whole.data, whole.len);
+            copy[i] = (char)(i % 3 == 0 ? '9' : i % 3 == 1 ? '-' : copy[i] ^ 1);
+            arena_init(&arena, env);
+            buf_init(&out, env, 0);
+            tarn_str text = str_make(copy, i % 7 == 0 ? i : whole.len);
+            if (metadata_parse(&arena, text, "damaged", &m, &err) == TARN_OK) {
+                assert_ok(metadata_write(m, &out, &err));
+            } else {
+                assert_int_not_equal(err.message[0], '\0');
+            }
+            buf_release(&out);
+            arena_release(&arena);
+        }
+        arena_release(&all);
+        test_env_done(env);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(b26_documents),
-        cmocka_unit_test(gzip_by_its_magic),
-        cmocka_unit_test(unknown_members_stay),
-        cmocka_unit_test(new_tables),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(b26_documents),        cmocka_unit_test(gzip_by_its_magic),
+        cmocka_unit_test(unknown_members_stay), cmocka_unit_test(new_tables),
+        cmocka_unit_test(damaged_documents),    cmocka_unit_test(no_memory),
         cmocka_unit_test(shared_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
