@@ -186,11 +186,17 @@ typedef struct read_node { /* one node of the pruned type, in preorder */
     int32_t levels;      /* column whose levels tell of this node; -1: rows alone do */
     uint8_t context_def; /* entries from this level on ... */
     uint8_t context_rep; /* ... and up to this one are its slots */
+    tarn_builder *parts; /* shredded variant: its group, whose nodes follow this one; else NULL */
 } read_node;
 
 /* Completes the builders of all nodes for a batch of rows whose leaves were read. */
 tarn_code nested_fill(const read_node *nodes, int32_t n_nodes, const read_column *columns,
                       int64_t rows, tarn_error *err) TARN_MUST_USE;
+
+/* Appends the values of a shredded variant's rows to its builder's children, from the parts that
+ * were read (and are let go). Validity of the variant is there already. read_variant.c */
+tarn_code variant_rebuild(const read_node *n, const read_column *column, int64_t rows,
+                          tarn_error *err) TARN_MUST_USE;
 
 /* ---- pruning ---- */
 /* Whether min_value and max_value of a column mean anything: its order must be told. */

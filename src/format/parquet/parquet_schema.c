@@ -378,55 +378,79 @@ static tarn_code convert_struct(walker *w, int32_t e, const place *at, tarn_fiel
     return out->type != NULL ? TARN_OK : err_nomem(w->err);
 }
 
-/* Adds the columns of an element that has no node of its own. Levels below it do not matter. */
-static tarn_code skip_columns(walker *w, int32_t e, place at) {
-    for (int32_t i = e; i < w->ends[e]; i++) {
-        if (!is_group(&w->elements[i])) {
-            tarn_code code = add_leaf(w, i, &at, -1, NULL);
-            if (code != TARN_OK) {
-                return code;
-            }
+static bool is_plain_bytes(const parquet_element *e) {
+    return !is_group(e) && e->type == PARQUET_BYTE_ARRAY && !is_repeated(e);
+}
+
+/* A variant that is more than metadata and value: its group becomes a schema of its own, from which
+ * read_variant.c makes values. */
+static tarn_code convert_shredded(walker *w, int32_t e, const place *at, int32_t node) {
+    const walker outer = *w;
+    parquet_schema *parts = ARENA_NEW(w->arena, parquet_schema);
+    w->nodes = ARENA_ARRAY(w->arena, parquet_node, (size_t)(w->ends[e] - e) * 2);
+    w->n_nodes = 0;
+    if (parts == NULL || w->nodes == NULL) {
+        return err_nomem(w->err);
+    }
+    tarn_field group = {0};
+    tarn_code code = convert_struct(w, e, at, &group);
+    if (code != TARN_OK) {
+        return code;
+    }
+    int32_t linked = 0;
+    parquet_schema_link(w->nodes, group.type, &linked);
+    *parts = (parquet_schema){group.type, w->elements, w->n_elements, w->nodes,
+                              w->n_nodes, w->leaves,   w->n_leaves};
+    w->nodes = outer.nodes;
+    w->n_nodes = outer.n_nodes;
+    w->nodes[node].shredded = parts;
+    for (int32_t i = 0; i < parts->n_nodes; i += parts->nodes[i].span) {
+        if (str_is(parts->nodes[i].field->name, "metadata") &&
+            parts->nodes[i].field->type->kind == TARN_BINARY) {
+            w->nodes[node].leaf = parts->nodes[i].leaf;
+        }
+    }
+    for (int32_t i = outer.n_leaves; i < w->n_leaves; i++) {
+        w->leaves[i].node = node;
+    }
+    return TARN_OK;
+}
+
+static tarn_code convert_plain_variant(walker *w, int32_t e, const place *at, int32_t node) {
+    int32_t child = e + 1;
+    for (int32_t i = 0; i < child_count(&w->elements[e]); i++, child++) {
+        place below = below_name(w, at, e);
+        below.def += is_optional(&w->elements[child]) ? 1 : 0;
+        if (str_is(w->elements[child].name, "metadata")) {
+            w->nodes[node].leaf = w->n_leaves;
+        } else {
+            w->nodes[node].value_leaf = w->n_leaves;
+        }
+        tarn_code code = add_leaf(w, child, &below, node, type_primitive(TARN_BINARY));
+        if (code != TARN_OK) {
+            return code;
         }
     }
     return TARN_OK;
 }
 
-/* A variant is a group of metadata and value. With a typed_value beside them (shredding) value_leaf
- * stays -1, and reading says so. */
 static tarn_code convert_variant(walker *w, int32_t e, const place *at, int32_t node,
                                  tarn_field *out) {
-    int32_t n = child_count(&w->elements[e]);
-    int32_t child = e + 1;
-    bool shredded = false;
-    int32_t value_leaf = -1;
-    place below = below_name(w, at, e);
-    out->type = type_primitive(TARN_VARIANT);
-    for (int32_t i = 0; i < n; i++, child = w->ends[child]) {
+    const int32_t n = child_count(&w->elements[e]);
+    int32_t n_metadata = 0, n_value = 0;
+    for (int32_t i = 0, child = e + 1; i < n; i++, child = w->ends[child]) {
         const parquet_element *c = &w->elements[child];
-        place inside = below;
-        inside.def += is_optional(c) ? 1 : 0;
-        bool plain = !is_group(c) && c->type == PARQUET_BYTE_ARRAY && !is_repeated(c);
-        if (plain && str_is(c->name, "metadata")) {
-            w->nodes[node].leaf = w->n_leaves;
-        } else if (plain && str_is(c->name, "value")) {
-            value_leaf = w->n_leaves;
-        } else {
-            shredded = true;
-        }
-        tarn_code code = skip_columns(w, child, inside);
-        if (code != TARN_OK) {
-            return code;
-        }
+        n_metadata += is_plain_bytes(c) && str_is(c->name, "metadata");
+        n_value += is_plain_bytes(c) && str_is(c->name, "value");
     }
-    if (w->nodes[node].leaf < 0) {
-        return bad_element(w, e, "was a variant without metadata");
+    out->type = type_primitive(TARN_VARIANT);
+    tarn_code code = n == 2 && n_metadata == 1 && n_value == 1
+                         ? convert_plain_variant(w, e, at, node)
+                         : convert_shredded(w, e, at, node);
+    if (code == TARN_OK && w->nodes[node].leaf < 0) {
+        code = bad_element(w, e, "was a variant without metadata");
     }
-    w->nodes[node].value_leaf = shredded ? -1 : value_leaf;
-    for (int32_t i = w->nodes[node].first_leaf; i < w->n_leaves && !shredded; i++) {
-        w->leaves[i].node = node;
-        w->leaves[i].type = type_primitive(TARN_BINARY);
-    }
-    return TARN_OK;
+    return code;
 }
 
 /* The repeated group below a list is its element itself, not a wrapper of it (rules 1 to 4). */

@@ -13,10 +13,15 @@
 /* Levels are kept in bytes; LIMIT_NESTING keeps them far below this. */
 #define PARQUET_MAX_LEVEL 250
 
+typedef struct parquet_schema parquet_schema;
+
 typedef struct parquet_node {
     const tarn_field *field;
     int32_t leaf;       /* primitives: their column; variant: the column of metadata; else -1 */
     int32_t value_leaf; /* variant: the column of value; else -1 */
+    const parquet_schema
+        *shredded;      /* variant with a typed_value: the parts of its group, with the
+                           file\'s leaves; else NULL, as for everything that tarn writes */
     int32_t span;       /* nodes from this one to its next sibling */
     bool is_nullable;   /* OPTIONAL in the file */
     uint8_t def;        /* definition level from which on this node is not null */
@@ -41,7 +46,7 @@ typedef struct parquet_leaf {
     int32_t n_parts;
 } parquet_leaf;
 
-typedef struct parquet_schema {
+struct parquet_schema {
     const tarn_type *root;
     const parquet_element *elements; /* the root first */
     int32_t n_elements;
@@ -49,7 +54,7 @@ typedef struct parquet_schema {
     int32_t n_nodes;
     const parquet_leaf *leaves;
     int32_t n_leaves;
-} parquet_schema;
+};
 
 /* A file's schema. INT96 becomes timestamp, or timestamptz where int96_zoned. All in arena;
  * elements are kept. */

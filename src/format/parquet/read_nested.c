@@ -114,6 +114,12 @@ static tarn_code fill_node(const filler *f, int32_t *at, int64_t expected) {
     switch ((int)type->kind) {
     case TARN_VARIANT:
         code = fill_struct(f, n, expected);
+        for (int32_t i = 0; n->parts != NULL && i < n->parts->n_children && code == TARN_OK; i++) {
+            code = fill_node(f, at, expected);
+        }
+        if (code == TARN_OK && n->parts != NULL) {
+            code = variant_rebuild(n, &f->columns[n->levels], expected, f->err);
+        }
         for (int32_t i = 0; i < n->builder->n_children && code == TARN_OK; i++) {
             code = check_length(f, n, n->builder->children[i].length, expected);
         }

@@ -57,7 +57,7 @@ static tarn_code find_columns(pruner *p, const tarn_expr *bound, const tarn_proj
         const int32_t node = find_node(p->file, plan, ids[i]);
         int32_t leaf = node >= 0 ? schema->nodes[node].leaf : -1;
         if (leaf >= 0 && (schema->leaves[leaf].max_rep > 0 || schema->leaves[leaf].type == NULL ||
-                          schema->nodes[node].value_leaf >= 0)) {
+                          schema->nodes[node].field->type->kind == TARN_VARIANT)) {
             leaf = -1;
         }
         p->columns[i] = (prune_column){.field_id = ids[i], .leaf = leaf};

@@ -24,6 +24,8 @@ struct parquet_scan {
     read_column *columns;
     int32_t n_columns;
     tarn_builder root;
+    tarn_builder *parts; /* of shredded variants */
+    int32_t n_parts;
 
     int32_t group; /* next one to open */
     bool open;
@@ -51,55 +53,69 @@ static void add_column(parquet_scan *s, int32_t leaf, tarn_builder *builder, uin
         builder == NULL || l->max_rep > 0 || l->max_def > 1 || (l->max_def == 1 && !own_bit);
 }
 
-static tarn_code plan_node(parquet_scan *s, int32_t index, uint8_t context_def, uint8_t context_rep,
-                           tarn_builder *b, tarn_error *err);
+/* Where nodes are planned: the file's schema, or the parts of a shredded variant (all selected). */
+typedef struct plan_place {
+    const parquet_schema *schema;
+    const uint8_t *selected; /* NULL: all */
+    uint8_t def, rep;        /* of the list around */
+} plan_place;
 
-static tarn_code plan_children(parquet_scan *s, int32_t index, uint8_t def, uint8_t rep,
+static tarn_code plan_node(parquet_scan *s, const plan_place *at, int32_t index, tarn_builder *b,
+                           tarn_error *err);
+
+static tarn_code plan_children(parquet_scan *s, const plan_place *at, int32_t index,
                                tarn_builder *b, tarn_error *err) {
-    const parquet_schema *schema = s->file->schema;
-    const tarn_type *type = index < 0 ? schema->root : schema->nodes[index].field->type;
-    int32_t child = index + 1, at = 0;
+    const tarn_type *type = index < 0 ? at->schema->root : at->schema->nodes[index].field->type;
+    int32_t child = index + 1, slot = 0;
     tarn_code code = TARN_OK;
     for (int32_t i = 0; i < type->n_fields && code == TARN_OK; i++) {
-        if (s->selected[child]) {
-            code = plan_node(s, child, def, rep, &b->children[at++], err);
+        if (at->selected == NULL || at->selected[child]) {
+            code = plan_node(s, at, child, &b->children[slot++], err);
         }
-        child += schema->nodes[child].span;
+        child += at->schema->nodes[child].span;
     }
     return code;
 }
 
-static tarn_code plan_variant(parquet_scan *s, const parquet_node *node, uint8_t context_def,
-                              tarn_builder *b, tarn_error *err) {
-    if (node->value_leaf < 0) {
-        return err_set(err, TARN_UNSUPPORTED, "column %.*s was a shredded variant",
-                       STR_ARG(node->field->name));
+static tarn_code plan_variant(parquet_scan *s, const plan_place *at, const parquet_node *node,
+                              read_node *n, tarn_error *err) {
+    if (node->shredded == NULL) {
+        add_column(s, node->leaf, &n->builder->children[0], at->def, false);
+        add_column(s, node->value_leaf, &n->builder->children[1], at->def, false);
+        return TARN_OK;
     }
-    add_column(s, node->leaf, &b->children[0], context_def, false);
-    add_column(s, node->value_leaf, &b->children[1], context_def, false);
-    return TARN_OK;
+    n->parts = &s->parts[s->n_parts];
+    tarn_code code = builder_init(n->parts, s->env, node->shredded->root, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    s->n_parts++;
+    const plan_place inside = {node->shredded, NULL, at->def, at->rep};
+    return plan_children(s, &inside, -1, n->parts, err);
 }
 
-static tarn_code plan_node(parquet_scan *s, int32_t index, uint8_t context_def, uint8_t context_rep,
-                           tarn_builder *b, tarn_error *err) {
-    const parquet_node *node = &s->file->schema->nodes[index];
+static tarn_code plan_node(parquet_scan *s, const plan_place *at, int32_t index, tarn_builder *b,
+                           tarn_error *err) {
+    const parquet_node *node = &at->schema->nodes[index];
     const tarn_kind kind = node->field->type->kind;
     const int32_t first = s->n_columns;
     read_node *n = &s->nodes[s->n_nodes++];
-    *n = (read_node){node, b, -1, context_def, context_rep};
+    *n = (read_node){
+        .node = node, .builder = b, .levels = -1, .context_def = at->def, .context_rep = at->rep};
     tarn_code code = TARN_OK;
     if (kind == TARN_VARIANT) {
-        code = plan_variant(s, node, context_def, b, err);
+        code = plan_variant(s, at, node, n, err);
     } else if (node->leaf >= 0) {
-        add_column(s, node->leaf, b, context_def, node->is_nullable);
+        add_column(s, node->leaf, b, at->def, node->is_nullable);
     } else {
         const bool list = kind == TARN_LIST || kind == TARN_MAP;
-        code = plan_children(s, index, list ? node->def_entry : context_def,
-                             list ? node->rep : context_rep, b, err);
+        const plan_place inside = {at->schema, at->selected, list ? node->def_entry : at->def,
+                                   list ? node->rep : at->rep};
+        code = plan_children(s, &inside, index, b, err);
         /* Whether and how often it is there is only told by a column below it. */
         if (code == TARN_OK && s->n_columns == first && node->first_leaf < node->end_leaf &&
-            (list || node->def > context_def)) {
-            add_column(s, node->first_leaf, NULL, context_def, false);
+            (list || node->def > at->def)) {
+            add_column(s, node->first_leaf, NULL, at->def, false);
         }
         if (code == TARN_OK && list && s->n_columns == first) {
             code = err_set(err, TARN_CORRUPT, "list %.*s had no column below it",
@@ -110,15 +126,30 @@ static tarn_code plan_node(parquet_scan *s, int32_t index, uint8_t context_def, 
     return code;
 }
 
+/* Nodes of the type, and of the parts of its shredded variants. */
+static void count_nodes(const parquet_schema *schema, size_t *n_nodes, size_t *n_parts) {
+    *n_nodes += (size_t)schema->n_nodes;
+    for (int32_t i = 0; i < schema->n_nodes; i++) {
+        if (schema->nodes[i].shredded != NULL) {
+            ++*n_parts;
+            count_nodes(schema->nodes[i].shredded, n_nodes, n_parts);
+        }
+    }
+}
+
 static tarn_code copy_choices(parquet_scan *s, const parquet_scan_options *options,
                               tarn_error *err) {
     const size_t n_nodes = (size_t)s->file->schema->n_nodes;
     const size_t n_groups = (size_t)s->file->footer.n_row_groups;
     s->selected = arena_alloc(&s->arena, n_nodes + 1);
     s->groups = arena_alloc(&s->arena, n_groups + 1);
-    s->nodes = ARENA_ARRAY(&s->arena, read_node, n_nodes + 1);
+    size_t n_all = 0, n_parts = 0;
+    count_nodes(s->file->schema, &n_all, &n_parts);
+    s->nodes = ARENA_ARRAY(&s->arena, read_node, n_all + 1);
+    s->parts = ARENA_ARRAY(&s->arena, tarn_builder, n_parts + 1);
     s->columns = ARENA_ARRAY(&s->arena, read_column, (size_t)s->file->schema->n_leaves + 1);
-    if (s->selected == NULL || s->groups == NULL || s->nodes == NULL || s->columns == NULL) {
+    if (s->selected == NULL || s->groups == NULL || s->nodes == NULL || s->columns == NULL ||
+        s->parts == NULL) {
         return err_nomem(err);
     }
     memset(s->selected, 1, n_nodes);
@@ -153,7 +184,8 @@ tarn_code parquet_scan_open(parquet_file *file, const parquet_scan_options *opti
     codec_ctx_init(&s->codec, s->env);
     TRY(copy_choices(s, options, err));
     TRY(builder_init(&s->root, s->env, s->type, err));
-    TRY(plan_children(s, -1, 0, 0, &s->root, err));
+    const plan_place top = {file->schema, s->selected, 0, 0};
+    TRY(plan_children(s, &top, -1, &s->root, err));
     *out = s;
     s = NULL;
 done:
@@ -185,6 +217,9 @@ void parquet_scan_close(parquet_scan *s) {
     }
     close_group(s);
     builder_release(&s->root);
+    for (int32_t i = 0; i < s->n_parts; i++) {
+        builder_release(&s->parts[i]);
+    }
     codec_ctx_release(&s->codec);
     arena_release(&s->arena);
     env_free(s->env, s);

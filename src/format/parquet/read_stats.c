@@ -127,7 +127,7 @@ bool parquet_group_stats(const parquet_file *file, int32_t group, int32_t node, 
     const parquet_schema *schema = file->schema;
     const int32_t leaf = schema->nodes[node].leaf;
     memset(out, 0, sizeof *out);
-    if (leaf < 0 || schema->nodes[node].value_leaf >= 0) {
+    if (leaf < 0 || schema->nodes[node].field->type->kind == TARN_VARIANT) {
         return false;
     }
     const parquet_leaf *l = &schema->leaves[leaf];

@@ -129,10 +129,83 @@ static void test_bad_files(void **state) {
     assert_int_equal(bad, 0);
 }
 
+/* The bytes of a variant: its metadata, then its value. */
+static bool same_variant(const tarn_view *v, int64_t row, const char *path) {
+    tarn_view metadata, value;
+    char name[1200];
+    size_t len = 0;
+    snprintf(name, sizeof name, "%.*s_row-%lld.variant.bin", (int)(strlen(path) - 8), path,
+             (long long)row);
+    uint8_t *want = dump_load(name, &len);
+    if (want == NULL) {
+        return view_is_null(v, row);
+    }
+    view_child(v, 0, &metadata);
+    view_child(v, 1, &value);
+    const tarn_str m = view_bytes(&metadata, row), b = view_bytes(&value, row);
+    bool same = !view_is_null(v, row) && m.len + b.len == len && memcmp(want, m.data, m.len) == 0 &&
+                memcmp(want + m.len, b.data, b.len) == 0;
+    free(want);
+    return same;
+}
+
+static bool check_variants(const char *file) {
+    static const char *const refused[] = {"case-040", "case-042", "case-087",
+                                          "case-127", "case-128", "case-137"};
+    char path[1000];
+    size_t len = 0;
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_env *env = test_env();
+    io_source *source = NULL;
+    parquet_file *opened = NULL;
+    parquet_scan *scan = NULL;
+    tarn_batch batch = {0};
+    bool good = true, refuse = false;
+    snprintf(path, sizeof path, "%s/shredded_variant/%s", CORPUS, file);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        refuse = refuse || strncmp(file, refused[i], 8) == 0;
+    }
+    uint8_t *bytes = dump_load(path, &len);
+    assert_ok(io_source_memory(env, file, bytes, len, &source, &err));
+    assert_ok(parquet_open(env, source, NULL, &opened, &err));
+    assert_ok(parquet_scan_open(opened, NULL, &scan, &err));
+    tarn_code code = parquet_scan_next(scan, &batch, NULL, &err);
+    for (int32_t i = 0; code == TARN_OK && i < batch.type->n_fields; i++) {
+        tarn_view view;
+        view_column(&batch, i, &view);
+        for (int64_t row = 0; view.type->kind == TARN_VARIANT && row < view.length; row++) {
+            good = good && same_variant(&view, row, path);
+        }
+    }
+    good = refuse ? code == TARN_CORRUPT || code == TARN_UNSUPPORTED : good && code == TARN_OK;
+    if (!good) {
+        printf("%s: %s %s\n", file, tarn_code_name(code), err.message);
+    }
+    batch_release(&batch);
+    parquet_scan_close(scan);
+    parquet_close(opened);
+    source->close(source);
+    free(bytes);
+    test_env_done(env);
+    return good;
+}
+
+/* Shredded variants give the very bytes that the writer had before it took them apart. */
 static void test_variants(void **state) {
     (void)state;
-    int bad = 0;
-    if (check_folder("shredded_variant", &bad) == 0) {
+    int n = 0, bad = 0;
+    DIR *dir = opendir(CORPUS "/shredded_variant");
+    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        size_t len = strlen(e->d_name);
+        if (len > 8 && strcmp(e->d_name + len - 8, ".parquet") == 0) {
+            bad += check_variants(e->d_name) ? 0 : 1;
+            n++;
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    if (n == 0) {
         skip();
     }
     assert_int_equal(bad, 0);
