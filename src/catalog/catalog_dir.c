@@ -372,7 +372,13 @@ static tarn_code check_base(dir_commit *w, tarn_error *err) {
         return err_set(err, TARN_CONFLICT, "table %s moved from version %lld to %lld", w->label,
                        (long long)w->base_number, (long long)number);
     }
-    return check_identity(w, location, err);
+    code = check_identity(w, location, err);
+    if (code == TARN_NOT_FOUND) { /* others committed and removed it as an old one meanwhile */
+        err_reset(err);
+        code = err_set(err, TARN_CONFLICT, "table %s moved on from version %lld, which is gone",
+                       w->label, (long long)number);
+    }
+    return code;
 }
 
 /* What Iceberg's own Hadoop tables refuse too: a table that leaves its folder cannot be found. */
