@@ -16,6 +16,9 @@ int app_fail(tarn_code code) {
     const tarn_error *err = &the_app.err;
     const char *message =
         err->code == code && err->message[0] != '\0' ? err->message : tarn_code_text(code);
+    if (code == TARN_IO && err->code == code && err->os_code == EPIPE) {
+        return 0;
+    }
     fprintf(stderr, "tarn: %s", message);
     if (err->code == code && err->detail[0] != '\0') {
         fprintf(stderr, " (%s)", err->detail);
@@ -34,11 +37,30 @@ int app_usage(const char *fmt, ...) {
     return TARN_INVALID;
 }
 
-static tarn_code set_error(tarn_code code, const char *fmt, const char *what) {
+tarn_code app_error(tarn_code code, const char *fmt, ...) {
+    va_list args;
     the_app.err.code = code;
+    the_app.err.os_code = 0;
     the_app.err.detail[0] = '\0';
-    snprintf(the_app.err.message, sizeof the_app.err.message, fmt, what);
+    va_start(args, fmt);
+    vsnprintf(the_app.err.message, sizeof the_app.err.message, fmt, args);
+    va_end(args);
     return code;
+}
+
+void *app_keep(void *ptr) {
+    void **kept = realloc(the_app.kept, (the_app.n_kept + 1) * sizeof *kept);
+    if (kept == NULL) {
+        fprintf(stderr, "tarn: out of memory\n");
+        exit(TARN_NOMEM);
+    }
+    the_app.kept = kept;
+    kept[the_app.n_kept++] = ptr;
+    return ptr;
+}
+
+const char *app_plural(int64_t n) {
+    return n == 1 ? "" : "s";
 }
 
 /* --moved FROM=TO, split once. */
@@ -50,7 +72,7 @@ static tarn_code split_moved(void) {
     char *equals = copy != NULL ? strchr(copy, '=') : NULL;
     if (equals == NULL) {
         free(copy);
-        return set_error(TARN_INVALID, "--moved takes FROM=TO, not \"%s\"", the_app.moved);
+        return app_error(TARN_INVALID, "--moved takes FROM=TO, not \"%s\"", the_app.moved);
     }
     *equals = '\0';
     the_app.moved_from = copy;
@@ -68,11 +90,26 @@ static const char *plain_uri(const char *uri) {
         return uri;
     }
     size_t len = strlen(uri);
-    char *out = malloc(len);
+    char *out = app_keep(malloc(len));
     if (out != NULL) {
         snprintf(out, len, "sqlite:%s", uri + 10);
     }
     return out;
+}
+
+/* Opening makes a database: a mistyped name must not leave one behind. */
+static tarn_code check_there(const char *uri) {
+    const char *path = strchr(uri, ':') + 1;
+    path = strncmp(path, "file://", 7) == 0 ? path + 7
+           : strncmp(path, "file:", 5) == 0 ? path + 5
+                                            : path;
+    if (the_app.makes || access(path, F_OK) == 0 || errno != ENOENT) {
+        return TARN_OK;
+    }
+    return app_error(TARN_NOT_FOUND,
+                     "there is no catalog at %s (-c or TARN_CATALOG says where it is, tarn create "
+                     "makes it)",
+                     path);
 }
 
 tarn_code app_catalog(tarn_catalog_handle **out) {
@@ -96,7 +133,7 @@ tarn_code app_catalog(tarn_catalog_handle **out) {
         const char *warehouse = NULL;
         const char *found = NULL;
         if (!app_pyiceberg(uri, &found, &warehouse)) {
-            return set_error(
+            return app_error(
                 TARN_INVALID,
                 "\"%s\" is no catalog: give sqlite:PATH, dir:PATH or a name from .pyiceberg.yaml",
                 uri);
@@ -107,18 +144,48 @@ tarn_code app_catalog(tarn_catalog_handle **out) {
     }
     uri = plain_uri(uri);
     if (uri == NULL) {
-        return set_error(TARN_NOMEM, "%s", "out of memory");
+        return app_error(TARN_NOMEM, "out of memory");
+    }
+    if (!has_scheme(uri)) {
+        return app_error(TARN_UNSUPPORTED,
+                         "catalog %s of .pyiceberg.yaml is %s; only SQLite ones can be opened",
+                         options.name, uri);
+    }
+    code = check_there(uri);
+    if (code != TARN_OK) {
+        return code;
     }
     code = tarn_catalog_open(the_app.env, uri, &options, &the_app.catalog, &the_app.err);
     *out = the_app.catalog;
     return code;
 }
 
+static bool ends_with(const char *name, const char *ending) {
+    size_t len = strlen(name);
+    size_t end = strlen(ending);
+    return len > end && strcmp(name + len - end, ending) == 0;
+}
+
+bool app_is_data_file(const char *path) {
+    static const char *const endings[] = {".parquet", ".avro", ".ndjson", ".jsonl", ".csv", ".tsv"};
+    static const char *const packed[] = {"", ".gz", ".zst"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        for (size_t p = 0; p < sizeof packed / sizeof packed[0]; p++) {
+            char ending[16];
+            snprintf(ending, sizeof ending, "%s%s", endings[i], packed[p]);
+            if (ends_with(path, ending)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool app_is_path(const char *name) {
     return strncmp(name, "file:", 5) == 0 || name[0] == '/' || strncmp(name, "./", 2) == 0 ||
            strncmp(name, "../", 3) == 0 ||
-           (strchr(name, '/') != NULL && strchr(name, '`') == NULL) ||
-           (strlen(name) > 5 && strcmp(name + strlen(name) - 5, ".json") == 0);
+           (strchr(name, '/') != NULL && strchr(name, '`') == NULL) || ends_with(name, ".json") ||
+           ends_with(name, ".json.gz") || app_is_data_file(name);
 }
 
 static tarn_code open_path(const char *name, tarn_table **out) {
@@ -150,7 +217,7 @@ tarn_code app_table(const char *name, tarn_table **out, const char **metadata_ta
     tarn_error first = the_app.err;
     char *base = strndup(name, (size_t)(dot - name));
     if (base == NULL) {
-        return set_error(TARN_NOMEM, "%s", "out of memory");
+        return app_error(TARN_NOMEM, "out of memory");
     }
     code = tarn_table_load(catalog, base, out, &the_app.err);
     free(base);
@@ -164,6 +231,10 @@ tarn_code app_table(const char *name, tarn_table **out, const char **metadata_ta
 }
 
 void app_close(void) {
+    for (size_t i = 0; i < the_app.n_kept; i++) {
+        free(the_app.kept[i]);
+    }
+    free(the_app.kept);
     tarn_catalog_close(the_app.catalog);
     tarn_env_free(the_app.env);
     free(the_app.moved_from);
@@ -171,12 +242,15 @@ void app_close(void) {
     the_app.env = NULL;
 }
 
-static tarn_code stream_error(struct ArrowArrayStream *stream, int status) {
+tarn_code app_stream_error(struct ArrowArrayStream *stream, int status) {
     static const struct {
         int status;
         tarn_code code;
     } codes[] = {{ENOMEM, TARN_NOMEM},
-                 {EINVAL, TARN_CORRUPT},
+                 {EINVAL, TARN_INVALID},
+                 {EBADMSG, TARN_CORRUPT},
+                 {EOVERFLOW, TARN_LIMIT},
+                 {ENOTRECOVERABLE, TARN_INTERNAL},
                  {ENOENT, TARN_NOT_FOUND},
                  {ECANCELED, TARN_CANCELLED},
                  {EACCES, TARN_DENIED},
@@ -187,7 +261,11 @@ static tarn_code stream_error(struct ArrowArrayStream *stream, int status) {
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         code = codes[i].status == status ? codes[i].code : code;
     }
-    return set_error(code, "%s", message != NULL ? message : strerror(status));
+    return app_error(code, "%s", message != NULL ? message : strerror(status));
+}
+
+const char *app_format(const char *format) {
+    return format != NULL ? format : !the_app.json && isatty(STDOUT_FILENO) ? "table" : "ndjson";
 }
 
 tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows) {
@@ -196,9 +274,9 @@ tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, 
     tarn_file_writer *writer = NULL;
     memset(&schema, 0, sizeof schema);
     *rows = 0;
-    options.format = format != NULL ? format : isatty(STDOUT_FILENO) ? "table" : "ndjson";
+    options.format = app_format(format);
     int status = stream->get_schema(stream, &schema);
-    tarn_code code = status != 0 ? stream_error(stream, status) : TARN_OK;
+    tarn_code code = status != 0 ? app_stream_error(stream, status) : TARN_OK;
     if (code == TARN_OK) {
         code = tarn_file_writer_open(the_app.env, "-", &schema, &options, &writer, &the_app.err);
     }
@@ -206,7 +284,7 @@ tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, 
         struct ArrowArray array;
         status = stream->get_next(stream, &array);
         if (status != 0) {
-            code = stream_error(stream, status);
+            code = app_stream_error(stream, status);
             break;
         }
         if (array.release == NULL) {

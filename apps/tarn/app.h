@@ -20,7 +20,10 @@ typedef struct app {
     bool no_sync;
     int64_t threads;
     bool verbose;
+    bool makes;                   /* the command may make the catalog where there is none */
     tarn_catalog_handle *catalog; /* opened when first needed */
+    void **kept;                  /* freed by app_close */
+    size_t n_kept;
     char *moved_from;
     const char *moved_to;
 } app;
@@ -28,8 +31,12 @@ typedef struct app {
 extern app the_app; /* options are parsed into it; signal handlers reach its env */
 
 /* Exit status for a code: 0, else the code's number; 130 for CANCELLED. Prints "tarn: message
- * (detail)". */
+ * (detail)". Whoever read standard output and went away has seen enough: quiet, and 0. */
 int app_fail(tarn_code code);
+/* Fills the_app.err; code. */
+tarn_code app_error(tarn_code code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Memory that lives as long as the command: frees ptr in app_close. Returns ptr. */
+void *app_keep(void *ptr);
 /* Makes the env and catches signals; exit status. */
 int app_start(void);
 /* A usage error: prints and returns 2. */
@@ -43,16 +50,35 @@ bool app_is_path(const char *name);
 void app_close(void);
 
 /* Finds name in .pyiceberg.yaml (PYICEBERG_HOME, home, here): uri, warehouse and catalog name.
- * False: no such file or name; a broken file is reported on stderr. Strings live for the process.
- */
+ * False: no such file or name; a broken file is reported on stderr. Strings live as long as the
+ * command. */
 bool app_pyiceberg(const char *name, const char **uri, const char **warehouse);
 
+/* What get_schema or get_next of a stream said, as a code with its message in the_app.err. */
+tarn_code app_stream_error(struct ArrowArrayStream *stream, int status);
 /* stream's rows to standard output in a format ("ndjson", "csv", "table"; NULL: table on a
- * terminal, ndjson in a pipe). Takes the stream. */
+ * terminal, ndjson in a pipe or with --json). Takes the stream. */
 tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows);
+const char *app_format(const char *format);
 
-/* Makes the namespace of "ns.table" if it is missing. */
-tarn_code ensure_namespace(tarn_catalog_handle *catalog, const char *table);
+/* Rows of one file, to standard output or (format "count") only their number. */
+typedef struct app_file_rows {
+    const char *format, *columns, *where;
+    int64_t limit; /* -1: all */
+    bool count;
+} app_file_rows;
+tarn_code app_print_file(const char *path, const app_file_rows *what);
+/* Whether a path is that of a file of rows, by its ending. */
+bool app_is_data_file(const char *path);
+
+/* "1 row", "2 rows": for "%s". */
+const char *app_plural(int64_t n);
+
+/* Makes an empty table, and its namespace if that is missing. */
+tarn_code app_create_table(tarn_catalog_handle *catalog, const char *table,
+                           const tarn_create_options *options);
+/* With --json, {"what":"name"} with more members ("\"created\":true") on standard output. */
+void app_print_done(const char *what, const char *name, const char *more);
 
 /* KEY=VALUE arguments as a JSON object; NULL after a message. The caller frees. */
 char *app_properties_json(const opt_list *list);

@@ -7,7 +7,7 @@
 
 const char **command_begin(const opt_command *command, int argc, char **argv, int *n_args,
                            int *status) {
-    const char **args = calloc((size_t)argc + 1, sizeof *args);
+    const char **args = app_keep(calloc((size_t)argc + 1, sizeof *args));
     *status = TARN_INVALID;
     *n_args = args != NULL ? opt_parse(command, argc, argv, args) : -1;
     if (*n_args == -2) {

@@ -17,7 +17,18 @@ static int commit_edits(const char *name, const char *edits) {
         code = tarn_table_alter(table, edits, &outcome, &the_app.err);
     }
     tarn_table_free(table);
-    return code == TARN_OK ? 0 : app_fail(code);
+    if (code != TARN_OK) {
+        return app_fail(code);
+    }
+    if (the_app.json) {
+        text line = {0};
+        text_add(&line, "{\"table\":");
+        text_add_json(&line, name);
+        printf("%s,\"committed\":%s,\"attempts\":%d}\n", line.data,
+               outcome.state == TARN_COMMIT_DONE ? "true" : "false", (int)outcome.attempts);
+        free(line.data);
+    }
+    return 0;
 }
 
 /* ---- alter ---- */
@@ -157,12 +168,12 @@ int cmd_alter(int argc, char **argv) {
     if (n < 0) {
         return status;
     }
-    text_add(&edits, "[");
     if (strcmp(args[1], "move") == 0) {
         if (n != 3 ||
             (!alter_options.first && alter_options.before == NULL && alter_options.after == NULL)) {
             return app_usage("alter move takes PATH and --first, --before or --after");
         }
+        text_add(&edits, "[");
         add_move(&edits, args[2]);
         edits.data[1] = ' '; /* the comma before the only edit */
     } else {
@@ -171,8 +182,10 @@ int cmd_alter(int argc, char **argv) {
         }
         if (rule == NULL || n - 2 != rule->n_args) {
             return rule == NULL ? app_usage("\"%s\" is no edit (see tarn alter --help)", args[1])
-                                : app_usage("alter %s takes %d arguments", args[1], rule->n_args);
+                                : app_usage("alter %s takes %d argument%s (see tarn alter --help)",
+                                            args[1], rule->n_args, app_plural(rule->n_args));
         }
+        text_add(&edits, "[");
         text_add(&edits, "{\"op\":\"%s\"", rule->op);
         add_argument(&edits, rule, rule->first, args[2]);
         if (rule->second != NULL) {
@@ -218,12 +231,18 @@ int cmd_set(int argc, char **argv) {
     if (n < 0) {
         return status;
     }
-    text_add(&edits, "[{\"op\":\"set-properties\",\"properties\":{");
+    if (n == 1 && set_options.unset.count == 0) {
+        return app_usage("set takes KEY=VALUE or --unset KEY");
+    }
     for (int i = 1; i < n; i++) {
         const char *equals = strchr(args[i], '=');
         if (equals == NULL || equals == args[i]) {
             return app_usage("a property is KEY=VALUE, not \"%s\"", args[i]);
         }
+    }
+    text_add(&edits, "[{\"op\":\"set-properties\",\"properties\":{");
+    for (int i = 1; i < n; i++) {
+        const char *equals = strchr(args[i], '=');
         char *key = strndup(args[i], (size_t)(equals - args[i]));
         text_add(&edits, "%s", i > 1 ? "," : "");
         text_add_json(&edits, key != NULL ? key : "");
@@ -241,9 +260,6 @@ int cmd_set(int argc, char **argv) {
         text_add(&edits, "]}");
     }
     text_add(&edits, "]");
-    if (n == 1 && set_options.unset.count == 0) {
-        return app_usage("set takes KEY=VALUE or --unset KEY");
-    }
     status = commit_edits(args[0], edits.data);
     free(edits.data);
     return status;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app.h"
 #include "commands.h"
@@ -11,7 +10,7 @@
 static struct {
     const char *format, *input_format, *columns, *where, *null_text, *delimiter;
     int64_t limit;
-    bool no_header;
+    bool no_header, count;
 } file_options = {.limit = -1};
 
 static const opt_spec FILE_SPECS[] = {
@@ -23,6 +22,7 @@ static const opt_spec FILE_SPECS[] = {
     {"where", 'w', OPT_TEXT, &file_options.where, "FILTER",
      "cat: only rows for which this is true"},
     {"limit", 'n', OPT_NUMBER, &file_options.limit, "N", "cat: at most N rows"},
+    {"count", 0, OPT_FLAG, &file_options.count, "", "cat: print the number of rows only"},
     {"null-text", 0, OPT_TEXT, &file_options.null_text, "TEXT", "CSV: this text is null"},
     {"delimiter", 0, OPT_TEXT, &file_options.delimiter, "CHAR", "CSV: between fields"},
     {"no-header", 0, OPT_FLAG, &file_options.no_header, "", "CSV: no line of names"},
@@ -34,8 +34,8 @@ const opt_command file_command = {
     "look into Parquet, Avro, NDJSON, CSV and metadata files",
     "  cat     rows (of manifests and manifest lists: entries; of a metadata JSON: the document)\n"
     "  schema  the schema as the format itself writes it\n"
-    "  meta    footer or header as JSON: row groups, statistics, codecs, key-value "
-    "metadata\n\nExample:\n"
+    "  meta    footer or header as JSON: row groups, statistics, codecs, key-value metadata\n"
+    "\"-\" is standard input, with --input-format.\n\nExample:\n"
     "  tarn file cat warehouse/app/events/metadata/*-m0.avro",
     2,
     -1,
@@ -45,8 +45,6 @@ const opt_command file_command = {
 static void fill_options(tarn_file_options *o) {
     *o = (tarn_file_options)TARN_FILE_OPTIONS_INIT;
     o->format = file_options.input_format;
-    o->columns = file_options.columns;
-    o->where = file_options.where;
     o->null_text = file_options.null_text;
     o->csv_delimiter = file_options.delimiter;
     o->csv_no_header = file_options.no_header;
@@ -59,19 +57,26 @@ static void cut_rows(struct ArrowArray *array, int64_t rows) {
     }
 }
 
-static tarn_code print_rows(tarn_file_reader *reader) {
-    struct ArrowSchema schema;
-    tarn_file_options o = TARN_FILE_OPTIONS_INIT;
-    tarn_file_writer *writer = NULL;
-    int64_t left = file_options.limit;
-    memset(&schema, 0, sizeof schema);
-    o.format = file_options.format != NULL ? file_options.format
-               : isatty(STDOUT_FILENO)     ? "table"
-                                           : "ndjson";
-    tarn_code code = tarn_file_schema(reader, &schema, &the_app.err);
-    if (code == TARN_OK) {
-        code = tarn_file_writer_open(the_app.env, "-", &schema, &o, &writer, &the_app.err);
+static tarn_code count_rows(tarn_file_reader *reader, int64_t limit) {
+    int64_t rows = 0;
+    tarn_code code = TARN_OK;
+    while (code == TARN_OK && (limit < 0 || rows < limit)) {
+        struct ArrowArray array;
+        code = tarn_file_next(reader, &array, &the_app.err);
+        if (code != TARN_OK || array.release == NULL) {
+            break;
+        }
+        rows += array.length;
+        array.release(&array);
     }
+    if (code == TARN_OK) {
+        printf("%" PRId64 "\n", limit >= 0 && rows > limit ? limit : rows);
+    }
+    return code;
+}
+
+static tarn_code write_rows(tarn_file_reader *reader, tarn_file_writer *writer, int64_t left) {
+    tarn_code code = TARN_OK;
     while (code == TARN_OK && left != 0) {
         struct ArrowArray array;
         code = tarn_file_next(reader, &array, &the_app.err);
@@ -87,6 +92,22 @@ static tarn_code print_rows(tarn_file_reader *reader) {
             array.release(&array);
         }
     }
+    return code;
+}
+
+static tarn_code print_rows(tarn_file_reader *reader, const char *format, int64_t limit) {
+    struct ArrowSchema schema;
+    tarn_file_options o = TARN_FILE_OPTIONS_INIT;
+    tarn_file_writer *writer = NULL;
+    memset(&schema, 0, sizeof schema);
+    o.format = app_format(format);
+    tarn_code code = tarn_file_schema(reader, &schema, &the_app.err);
+    if (code == TARN_OK) {
+        code = tarn_file_writer_open(the_app.env, "-", &schema, &o, &writer, &the_app.err);
+    }
+    if (code == TARN_OK) {
+        code = write_rows(reader, writer, limit);
+    }
     if (code == TARN_OK) {
         code = tarn_file_writer_close(writer, &the_app.err);
     } else {
@@ -98,23 +119,54 @@ static tarn_code print_rows(tarn_file_reader *reader) {
     return code;
 }
 
-static tarn_code show_file(const char *what, const char *path) {
-    tarn_file_options o;
-    tarn_file_reader *reader = NULL;
+static tarn_code print_text(tarn_code (*get)(tarn_file_reader *, char **, tarn_error *),
+                            tarn_file_reader *reader) {
     char *text = NULL;
-    fill_options(&o);
-    tarn_code code = tarn_file_open(the_app.env, path, &o, &reader, &the_app.err);
-    if (code == TARN_OK && strcmp(what, "cat") == 0) {
-        code = print_rows(reader);
-    } else if (code == TARN_OK && strcmp(what, "schema") == 0) {
-        code = tarn_file_native_schema(reader, &text, &the_app.err);
-    } else if (code == TARN_OK) {
-        code = tarn_file_meta_json(reader, &text, &the_app.err);
-    }
-    if (code == TARN_OK && text != NULL) {
+    tarn_code code = get(reader, &text, &the_app.err);
+    if (code == TARN_OK) {
         printf("%s\n", text);
     }
     tarn_text_free(the_app.env, text);
+    return code;
+}
+
+tarn_code app_print_file(const char *path, const app_file_rows *what) {
+    tarn_file_options o;
+    tarn_file_reader *reader = NULL;
+    fill_options(&o);
+    o.columns = what->columns;
+    o.where = what->where;
+    if (what->limit >= 0 && what->limit < 16384) {
+        o.batch_rows = what->limit > 0 ? what->limit : 1;
+    }
+    tarn_code code = tarn_file_open(the_app.env, path, &o, &reader, &the_app.err);
+    if (code == TARN_OK && strcmp(tarn_file_reader_format(reader), "json") == 0) {
+        code = print_text(tarn_file_meta_json, reader);
+    } else if (code == TARN_OK) {
+        code = what->count ? count_rows(reader, what->limit)
+                           : print_rows(reader, what->format, what->limit);
+    }
+    tarn_file_close(reader);
+    return code;
+}
+
+static tarn_code show_file(const char *what, const char *path) {
+    tarn_file_options o;
+    tarn_file_reader *reader = NULL;
+    const app_file_rows rows = {.format = file_options.format,
+                                .columns = file_options.columns,
+                                .where = file_options.where,
+                                .limit = file_options.limit,
+                                .count = file_options.count};
+    if (strcmp(what, "cat") == 0) {
+        return app_print_file(path, &rows);
+    }
+    fill_options(&o);
+    tarn_code code = tarn_file_open(the_app.env, path, &o, &reader, &the_app.err);
+    if (code == TARN_OK) {
+        code = print_text(
+            strcmp(what, "schema") == 0 ? tarn_file_native_schema : tarn_file_meta_json, reader);
+    }
     tarn_file_close(reader);
     return code;
 }

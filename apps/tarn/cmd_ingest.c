@@ -3,10 +3,12 @@
  *   for each file: read batches -> sink; rows since the last checkpoint >= --checkpoint-rows?
  * commit at the end: commit the rest. An error or Ctrl-C: what is not committed is removed, what is
  * stays. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,10 +85,14 @@ const opt_command ingest_command = {
 typedef struct ingest {
     const char *table_name;
     const char *path; /* of the present file */
+    char *properties; /* JSON */
     tarn_table *table;
     tarn_sink *sink;
+    tarn_file_reader *first; /* standard input, opened before there was a table */
     FILE *rejects;
     bool skip_bad;
+    bool rejects_failed; /* a row could not be set aside */
+    bool created;
     int64_t rows, waiting, rejected, commits, files;
     int64_t last_snapshot;
     struct timespec started;
@@ -118,7 +124,7 @@ static void show_progress(ingest *in, const tarn_file_reader *reader, bool last)
     }
     fprintf(stderr, "%" PRId64 " rows, %.0f rows/s, %" PRId64 " commits%s%s", in->rows,
             elapsed > 0 ? (double)in->rows / elapsed : 0, in->commits,
-            in->rejected > 0 ? ", bad rows set aside" : "", terminal && !last ? "   " : "\n");
+            in->rejected > 0 ? ", with bad rows" : "", terminal && !last ? "   " : "\n");
     fflush(stderr);
 }
 
@@ -127,18 +133,22 @@ static int on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, c
     in->rejected++;
     if (in->rejects != NULL) {
         text t = {0};
-        char *row = strndup(raw, raw_len);
         text_add(&t, "{\"file\":");
         text_add_json(&t, in->path);
         text_add(&t, ",\"line\":%" PRId64 ",\"reason\":", line);
         text_add_json(&t, reason);
         text_add(&t, ",\"row\":");
-        text_add_json(&t, row != NULL ? row : "");
+        if (!text_add_json_bytes(&t, raw, raw_len)) {
+            text_add(&t, ",\"row-hex\":\"");
+            for (size_t i = 0; i < raw_len; i++) {
+                text_add(&t, "%02x", (unsigned char)raw[i]);
+            }
+            text_add(&t, "\"");
+        }
         text_add(&t, "}\n");
-        bool written = fwrite(t.data, 1, t.len, in->rejects) == t.len;
-        free(row);
+        in->rejects_failed |= fwrite(t.data, 1, t.len, in->rejects) != t.len;
         free(t.data);
-        return written ? 0 : -1; /* a row that can't be set aside must not be lost */
+        return in->rejects_failed ? -1 : 0; /* a row that can't be set aside must not be lost */
     }
     return in->skip_bad ? 0 : -1;
 }
@@ -160,39 +170,58 @@ static void fill_file_options(ingest *in, tarn_file_options *o, const struct Arr
     }
 }
 
+/* What the data suggests. Standard input can be opened only once, so its reader is kept. */
+static tarn_code suggest_schema(ingest *in, const char *path, struct ArrowSchema *schema) {
+    tarn_file_options o;
+    tarn_file_reader *reader = NULL;
+    in->path = path;
+    fill_file_options(in, &o, NULL);
+    tarn_code code = tarn_file_open(the_app.env, path, &o, &reader, &the_app.err);
+    if (code == TARN_OK) {
+        code = tarn_file_schema(reader, schema, &the_app.err);
+    }
+    if (code == TARN_OK && strcmp(path, "-") == 0) {
+        in->first = reader;
+        return TARN_OK;
+    }
+    tarn_file_close(reader);
+    return code;
+}
+
 static tarn_code create_table(ingest *in, tarn_catalog_handle *catalog, const char *path) {
     tarn_create_options o = TARN_CREATE_OPTIONS_INIT;
-    tarn_file_options file_options;
-    tarn_file_reader *reader = NULL;
     struct ArrowSchema schema;
-    char *properties = app_properties_json(&ingest_options.properties);
-    tarn_code code = properties != NULL ? TARN_OK : TARN_INVALID;
+    tarn_code code = TARN_OK;
     memset(&schema, 0, sizeof schema);
     o.schema_text = ingest_options.schema;
-    if (code == TARN_OK && o.schema_text == NULL) {
-        fill_file_options(in, &file_options, NULL);
-        code = tarn_file_open(the_app.env, path, &file_options, &reader, &the_app.err);
-        if (code == TARN_OK) {
-            code = tarn_file_schema(reader, &schema, &the_app.err);
-            o.schema_arrow = &schema;
-        }
-        tarn_file_close(reader);
+    if (o.schema_text == NULL) {
+        code = suggest_schema(in, path, &schema);
+        o.schema_arrow = &schema;
     }
     if (code == TARN_OK) {
         o.partition_by = ingest_options.partition_by;
         o.sort_by = ingest_options.sort_by;
         o.identifiers = ingest_options.identifiers;
-        o.properties_json = properties;
-        code = ensure_namespace(catalog, in->table_name);
-    }
-    if (code == TARN_OK) {
-        code = tarn_catalog_create_table(catalog, in->table_name, &o, &the_app.err);
+        o.properties_json = in->properties;
+        code = app_create_table(catalog, in->table_name, &o);
+        in->created = code == TARN_OK;
     }
     if (schema.release != NULL) {
         schema.release(&schema);
     }
-    free(properties);
     return code == TARN_CONFLICT ? TARN_OK : code; /* somebody else made it meanwhile */
+}
+
+static void warn_if_there(const ingest *in) {
+    bool asked = ingest_options.schema != NULL || ingest_options.partition_by != NULL ||
+                 ingest_options.sort_by != NULL || ingest_options.identifiers != NULL ||
+                 ingest_options.properties.count > 0;
+    if (asked && !the_app.quiet) {
+        fprintf(
+            stderr,
+            "tarn: table %s exists and stays as it is: the options of --create are not applied\n",
+            in->table_name);
+    }
 }
 
 static tarn_code open_table(ingest *in, const char *first_path) {
@@ -202,13 +231,9 @@ static tarn_code open_table(ingest *in, const char *first_path) {
         return code;
     }
     code = tarn_table_load(catalog, in->table_name, &in->table, &the_app.err);
-    if (code == TARN_NOT_FOUND && ingest_options.create) {
-        if (strcmp(first_path, "-") == 0 && ingest_options.schema == NULL) {
-            the_app.err.code = TARN_INVALID;
-            snprintf(the_app.err.message, sizeof the_app.err.message,
-                     "creating a table from standard input needs --schema");
-            return TARN_INVALID;
-        }
+    if (code == TARN_OK && ingest_options.create) {
+        warn_if_there(in);
+    } else if (code == TARN_NOT_FOUND && ingest_options.create) {
         code = create_table(in, catalog, first_path);
         if (code == TARN_OK) {
             code = tarn_table_load(catalog, in->table_name, &in->table, &the_app.err);
@@ -230,8 +255,18 @@ static tarn_code open_sink(ingest *in) {
     return tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
 }
 
+static tarn_code rejects_error(void) {
+    return app_error(errno == EACCES ? TARN_DENIED : TARN_IO,
+                     "rejects file %s could not be written: %s", ingest_options.rejects,
+                     strerror(errno));
+}
+
+/* Bad rows are set aside before the good ones around them are there. */
 static tarn_code checkpoint(ingest *in) {
     tarn_outcome outcome = TARN_OUTCOME_INIT;
+    if (in->rejects != NULL && fflush(in->rejects) != 0) {
+        return rejects_error();
+    }
     tarn_code code = tarn_sink_commit(in->sink, &outcome, &the_app.err);
     if (code == TARN_OK && outcome.state == TARN_COMMIT_DONE) {
         in->commits++;
@@ -281,7 +316,12 @@ static tarn_code ingest_file(ingest *in, const char *path) {
         return code;
     }
     fill_file_options(in, &o, &table_schema);
-    code = tarn_file_open(the_app.env, path, &o, &reader, &the_app.err);
+    if (in->first != NULL) {
+        reader = in->first;
+        in->first = NULL;
+    } else {
+        code = tarn_file_open(the_app.env, path, &o, &reader, &the_app.err);
+    }
     if (code == TARN_OK) {
         code = tarn_file_schema(reader, &schema, &the_app.err);
     }
@@ -296,7 +336,32 @@ static tarn_code ingest_file(ingest *in, const char *path) {
     return code;
 }
 
-static int check_options(ingest *in) {
+/* Inputs are looked at before anything is made; none may be the file that bad rows go to. */
+static tarn_code check_inputs(const char **paths, int n) {
+    struct stat input;
+    struct stat rejects;
+    bool there = ingest_options.rejects != NULL && stat(ingest_options.rejects, &rejects) == 0;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(paths[i], "-") == 0 || strncmp(paths[i], "file:", 5) == 0) {
+            continue;
+        }
+        if (stat(paths[i], &input) != 0 || access(paths[i], R_OK) != 0) {
+            return app_error(errno == EACCES   ? TARN_DENIED
+                             : errno == ENOENT ? TARN_NOT_FOUND
+                                               : TARN_IO,
+                             "file %s could not be opened: %s", paths[i], strerror(errno));
+        }
+        if (S_ISDIR(input.st_mode)) {
+            return app_error(TARN_INVALID, "%s is a folder, not a file", paths[i]);
+        }
+        if (there && input.st_dev == rejects.st_dev && input.st_ino == rejects.st_ino) {
+            return app_error(TARN_INVALID, "--rejects %s would overwrite an input", paths[i]);
+        }
+    }
+    return TARN_OK;
+}
+
+static int check_options(void) {
     const char *what = ingest_options.on_bad_row;
     const char *mode = ingest_options.mode;
     if (what != NULL && strcmp(what, "stop") != 0 && strcmp(what, "skip") != 0 &&
@@ -317,12 +382,8 @@ static int check_options(ingest *in) {
     if (what != NULL && strcmp(what, "reject") == 0 && ingest_options.rejects == NULL) {
         return app_usage("--on-bad-row reject needs --rejects FILE");
     }
-    in->skip_bad = what != NULL && strcmp(what, "skip") == 0;
-    if (ingest_options.rejects != NULL && (what == NULL || strcmp(what, "reject") == 0)) {
-        in->rejects = fopen(ingest_options.rejects, "wb");
-        if (in->rejects == NULL) {
-            return app_usage("rejects file %s could not be written", ingest_options.rejects);
-        }
+    if (what != NULL && strcmp(what, "reject") != 0 && ingest_options.rejects != NULL) {
+        return app_usage("--rejects goes with --on-bad-row reject, not %s", what);
     }
     return 0;
 }
@@ -330,43 +391,67 @@ static int check_options(ingest *in) {
 static void print_result(const ingest *in) {
     double elapsed = seconds_since(&in->started);
     if (the_app.json) {
+        char id[32] = "null";
+        if (in->last_snapshot >= 0) {
+            snprintf(id, sizeof id, "%" PRId64, in->last_snapshot);
+        }
         printf("{\"rows\":%" PRId64 ",\"rejected\":%" PRId64 ",\"commits\":%" PRId64
-               ",\"files\":%" PRId64 ",\"snapshot-id\":%" PRId64 ",\"seconds\":%.3f}\n",
-               in->rows, in->rejected, in->commits, in->files, in->last_snapshot, elapsed);
+               ",\"files\":%" PRId64 ",\"snapshot-id\":%s,\"seconds\":%.3f}\n",
+               in->rows, in->rejected, in->commits, in->files, id, elapsed);
     } else if (!the_app.quiet) {
-        fprintf(stderr,
-                "%" PRId64 " rows in %" PRId64 " files and %" PRId64
-                " commits, %.1f s (%.0f rows/s)",
-                in->rows, in->files, in->commits, elapsed,
-                elapsed > 0 ? (double)in->rows / elapsed : 0);
+        fprintf(stderr, "%" PRId64 " row%s in %" PRId64 " file%s and %" PRId64 " commit%s, %.1f s",
+                in->rows, app_plural(in->rows), in->files, app_plural(in->files), in->commits,
+                app_plural(in->commits), elapsed);
         if (in->rejected > 0) {
-            fprintf(stderr, "; %" PRId64 " bad rows %s", in->rejected,
-                    in->rejects != NULL ? "set aside" : "skipped");
+            fprintf(stderr, "; %" PRId64 " bad row%s %s%s", in->rejected, app_plural(in->rejected),
+                    ingest_options.rejects != NULL ? "set aside in " : "skipped",
+                    ingest_options.rejects != NULL ? ingest_options.rejects : "");
         }
         fprintf(stderr, "\n");
     }
 }
 
 static int finish(ingest *in, tarn_code code) {
+    if (code != TARN_OK && code != TARN_CANCELLED && in->rejects_failed) {
+        code = rejects_error();
+    }
     bool closed = in->rejects == NULL || fclose(in->rejects) == 0;
     if (code == TARN_OK && !closed) {
-        return app_usage("rejects file %s could not be written", ingest_options.rejects);
+        code = rejects_error();
     }
     tarn_env_cancel_reset(the_app.env); /* cleaning up is not cancelled */
+    tarn_file_close(in->first);
     tarn_sink_free(in->sink);
     tarn_table_free(in->table);
+    free(in->properties);
     if (code == TARN_OK) {
         print_result(in);
         return 0;
     }
+    if (in->show && isatty(STDERR_FILENO) && in->rows > 0) {
+        fprintf(stderr, "\n"); /* ends the line of progress */
+    }
     int status = app_fail(code);
-    if (in->rows > 0) {
+    if (in->commits > 0) {
         fprintf(stderr,
-                "tarn: %" PRId64 " rows are committed in %" PRId64 " commits; the last %" PRId64
-                " read were not\n",
-                in->rows - in->waiting, in->commits, in->waiting);
+                "tarn: %" PRId64 " row%s of %" PRId64 " commit%s stay; what was read after them is "
+                "not in the table\n",
+                in->rows - in->waiting, app_plural(in->rows - in->waiting), in->commits,
+                app_plural(in->commits));
+    } else if (in->created) {
+        fprintf(stderr, "tarn: table %s was made and is empty\n", in->table_name);
     }
     return status;
+}
+
+static tarn_code open_rejects(ingest *in) {
+    const char *what = ingest_options.on_bad_row;
+    in->skip_bad = what != NULL && strcmp(what, "skip") == 0;
+    if (ingest_options.rejects != NULL) {
+        in->rejects = fopen(ingest_options.rejects, "wb");
+        return in->rejects != NULL ? TARN_OK : rejects_error();
+    }
+    return TARN_OK;
 }
 
 int cmd_ingest(int argc, char **argv) {
@@ -376,17 +461,25 @@ int cmd_ingest(int argc, char **argv) {
     memset(&in, 0, sizeof in);
     in.last_snapshot = -1;
     const char **args = command_begin(&ingest_command, argc, argv, &n, &status);
-    if (n < 0) {
-        return status;
-    }
-    status = check_options(&in);
-    if (status != 0) {
+    status = n < 0 ? status : check_options();
+    if (n < 0 || status != 0) {
         return status;
     }
     in.table_name = args[0];
     in.show = !the_app.quiet && (the_app.progress || isatty(STDERR_FILENO));
+    the_app.makes = ingest_options.create;
     clock_gettime(CLOCK_MONOTONIC, &in.started);
-    tarn_code code = open_table(&in, args[1]);
+    in.properties = app_properties_json(&ingest_options.properties);
+    if (in.properties == NULL) {
+        return TARN_INVALID;
+    }
+    tarn_code code = check_inputs(args + 1, n - 1);
+    if (code == TARN_OK) {
+        code = open_rejects(&in);
+    }
+    if (code == TARN_OK) {
+        code = open_table(&in, args[1]);
+    }
     if (code == TARN_OK) {
         code = open_sink(&in);
     }

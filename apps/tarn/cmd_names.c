@@ -1,7 +1,9 @@
 /* apps/tarn/cmd_names.c - create, ls, rename, drop, register: names and what they stand for. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app.h"
 #include "commands.h"
@@ -64,7 +66,7 @@ static char *namespace_of(const char *table) {
     return last != NULL ? strndup(table, (size_t)(last - table)) : NULL;
 }
 
-tarn_code ensure_namespace(tarn_catalog_handle *catalog, const char *table) {
+static tarn_code ensure_namespace(tarn_catalog_handle *catalog, const char *table) {
     char *ns = namespace_of(table);
     if (ns == NULL) {
         return TARN_OK;
@@ -74,14 +76,59 @@ tarn_code ensure_namespace(tarn_catalog_handle *catalog, const char *table) {
     return code == TARN_CONFLICT ? TARN_OK : code;
 }
 
+/* The namespace is made only for a table that nothing else is wrong with. */
+tarn_code app_create_table(tarn_catalog_handle *catalog, const char *table,
+                           const tarn_create_options *options) {
+    tarn_code code = tarn_catalog_create_table(catalog, table, options, &the_app.err);
+    if (code != TARN_NOT_FOUND) {
+        return code;
+    }
+    code = ensure_namespace(catalog, table);
+    return code == TARN_OK ? tarn_catalog_create_table(catalog, table, options, &the_app.err)
+                           : code;
+}
+
+void app_print_done(const char *what, const char *name, const char *more) {
+    text line = {0};
+    if (!the_app.json) {
+        return;
+    }
+    text_add(&line, "{\"%s\":", what);
+    text_add_json(&line, name);
+    printf("%s%s%s}\n", line.data, more[0] != '\0' ? "," : "", more);
+    free(line.data);
+}
+
+static tarn_code create_table(tarn_catalog_handle *catalog, const char *name, const char *schema,
+                              const char *properties) {
+    tarn_create_options o = TARN_CREATE_OPTIONS_INIT;
+    bool is_json = schema[strspn(schema, " \n\t")] == '{';
+    o.schema_json = is_json ? schema : NULL;
+    o.schema_text = is_json ? NULL : schema;
+    o.partition_by = create_options.partition_by;
+    o.sort_by = create_options.sort_by;
+    o.identifiers = create_options.identifiers;
+    o.location = create_options.location;
+    o.format_version = (int32_t)create_options.format_version;
+    o.properties_json = properties;
+    return app_create_table(catalog, name, &o);
+}
+
 int cmd_create(int argc, char **argv) {
     int n;
     int status;
     tarn_catalog_handle *catalog;
-    tarn_create_options o = TARN_CREATE_OPTIONS_INIT;
+    the_app.makes = true;
     const char **args = command_begin(&create_command, argc, argv, &n, &status);
     if (n < 0) {
         return status;
+    }
+    if (n != (create_options.ns ? 1 : 2)) {
+        return app_usage("create takes %s (see tarn create --help)",
+                         create_options.ns ? "NAMESPACE with --namespace" : "TABLE and SCHEMA");
+    }
+    if (create_options.format_version > 9) {
+        return app_usage("--format-version takes 1 or 2");
     }
     char *properties = app_properties_json(&create_options.properties);
     if (properties == NULL) {
@@ -91,28 +138,16 @@ int cmd_create(int argc, char **argv) {
     if (code == TARN_OK && create_options.ns) {
         code = tarn_catalog_create_namespace(catalog, args[0], properties, &the_app.err);
     } else if (code == TARN_OK) {
-        if (n < 2) {
-            return app_usage("create takes TABLE and SCHEMA (see tarn create --help)");
-        }
-        bool is_json = args[1][strspn(args[1], " \n\t")] == '{';
-        o.schema_json = is_json ? args[1] : NULL;
-        o.schema_text = is_json ? NULL : args[1];
-        o.partition_by = create_options.partition_by;
-        o.sort_by = create_options.sort_by;
-        o.identifiers = create_options.identifiers;
-        o.location = create_options.location;
-        o.format_version = (int32_t)create_options.format_version;
-        o.properties_json = properties;
-        code = ensure_namespace(catalog, args[0]);
-        if (code == TARN_OK) {
-            code = tarn_catalog_create_table(catalog, args[0], &o, &the_app.err);
-        }
+        code = create_table(catalog, args[0], args[1], properties);
     }
     free(properties);
-    if (code == TARN_CONFLICT && create_options.if_not_exists) {
-        code = TARN_OK;
+    bool there = code == TARN_CONFLICT && create_options.if_not_exists;
+    if (code != TARN_OK && !there) {
+        return app_fail(code);
     }
-    return code == TARN_OK ? 0 : app_fail(code);
+    app_print_done(create_options.ns ? "namespace" : "table", args[0],
+                   there ? "\"created\":false" : "\"created\":true");
+    return 0;
 }
 
 /* ---- ls ---- */
@@ -248,7 +283,11 @@ int cmd_rename(int argc, char **argv) {
     if (code == TARN_OK) {
         code = tarn_catalog_rename_table(catalog, args[0], args[1], &the_app.err);
     }
-    return code == TARN_OK ? 0 : app_fail(code);
+    if (code != TARN_OK) {
+        return app_fail(code);
+    }
+    app_print_done("table", args[1], "");
+    return 0;
 }
 
 static struct { bool ns, purge, if_exists; } drop_options;
@@ -284,10 +323,13 @@ int cmd_drop(int argc, char **argv) {
     } else if (code == TARN_OK) {
         code = tarn_catalog_drop_table(catalog, args[0], drop_options.purge, &the_app.err);
     }
-    if (code == TARN_NOT_FOUND && drop_options.if_exists) {
-        code = TARN_OK;
+    bool missing = code == TARN_NOT_FOUND && drop_options.if_exists;
+    if (code != TARN_OK && !missing) {
+        return app_fail(code);
     }
-    return code == TARN_OK ? 0 : app_fail(code);
+    app_print_done(drop_options.ns ? "namespace" : "table", args[0],
+                   missing ? "\"dropped\":false" : "\"dropped\":true");
+    return 0;
 }
 
 const opt_command register_command = {
@@ -304,16 +346,25 @@ int cmd_register(int argc, char **argv) {
     int n;
     int status;
     tarn_catalog_handle *catalog;
+    the_app.makes = true;
     const char **args = command_begin(&register_command, argc, argv, &n, &status);
     if (n < 0) {
         return status;
     }
     tarn_code code = app_catalog(&catalog);
+    if (code == TARN_OK && access(args[1], R_OK) != 0 && strchr(args[1], ':') == NULL) {
+        code = app_error(errno == EACCES ? TARN_DENIED : TARN_NOT_FOUND,
+                         "metadata file %s could not be read: %s", args[1], strerror(errno));
+    }
     if (code == TARN_OK) {
         code = ensure_namespace(catalog, args[0]);
     }
     if (code == TARN_OK) {
         code = tarn_catalog_register_table(catalog, args[0], args[1], &the_app.err);
     }
-    return code == TARN_OK ? 0 : app_fail(code);
+    if (code != TARN_OK) {
+        return app_fail(code);
+    }
+    app_print_done("table", args[0], "");
+    return 0;
 }

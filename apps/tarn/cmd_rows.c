@@ -24,7 +24,7 @@ static const opt_spec CAT_SPECS[] = {
     {"snapshot-id", 0, OPT_NUMBER, &cat_options.snapshot_id, "ID",
      "the table as this snapshot had it"},
     {"as-of", 0, OPT_TEXT, &cat_options.as_of, "TIME",
-     "as it was at 2026-01-31T12:00:00 (UTC), or at milliseconds since 1970"},
+     "as it was at 2026-01-31T12:00:00 (UTC, or with +02:00), or at\nmilliseconds since 1970"},
     {"ref", 0, OPT_TEXT, &cat_options.ref, "NAME", "a branch or tag"},
     {"metadata-table", 0, OPT_TEXT, &cat_options.metadata_table, "NAME",
      "snapshots, history, refs, manifests, files, data_files,\ndelete_files, entries, partitions, "
@@ -43,7 +43,7 @@ const opt_command cat_command = {
     "TABLE",
     "print rows of a table, or of one of its metadata tables",
     "TABLE is ns.table, ns.table.snapshots (and other metadata tables), or the path of a table "
-    "folder or metadata file.\n\n"
+    "folder, of a metadata\nfile, or of a single Parquet, Avro, NDJSON or CSV file.\n\n"
     "Filters: = != < <= > >=, in (..), not in, is null, is not null, is nan, like 'abc%', between "
     ".. and .., and, or, not;\n"
     "literals 1, 1.5, 'text', true, date '2026-01-31', timestamp '2026-01-31 "
@@ -56,28 +56,63 @@ const opt_command cat_command = {
     CAT_SPECS,
     sizeof CAT_SPECS / sizeof CAT_SPECS[0]};
 
-/* Milliseconds since 1970, or a date or time in UTC. */
+/* After date and time: nothing, "Z", or "+02:00"; minutes to subtract. */
+static bool parse_zone(const char *text, int *minutes) {
+    int hour = 0;
+    int minute = 0;
+    int length = 0;
+    *minutes = 0;
+    if (*text == '\0' || strcmp(text, "Z") == 0) {
+        return true;
+    }
+    if ((*text != '+' && *text != '-') ||
+        sscanf(text + 1, "%2d:%2d%n", &hour, &minute, &length) < 2 || text[1 + length] != '\0' ||
+        hour > 18 || minute > 59) {
+        return false;
+    }
+    *minutes = (*text == '-' ? -1 : 1) * (hour * 60 + minute);
+    return true;
+}
+
+/* Milliseconds since 1970, or a date or time, in UTC where it names no zone. */
 static bool parse_time(const char *text, int64_t *ms) {
     struct tm tm;
-    int year, month, day, hour = 0, minute = 0;
+    int date = 0;
+    int length = 0;
+    int zone = 0;
     double second = 0;
     char *end;
     long long number = strtoll(text, &end, 10);
     if (*end == '\0' && end != text) {
         *ms = number;
-        return true;
-    }
-    int n = sscanf(text, "%d-%d-%d%*[T ]%d:%d:%lf", &year, &month, &day, &hour, &minute, &second);
-    if (n != 3 && n < 5) {
-        return false;
+        return number >= 0;
     }
     memset(&tm, 0, sizeof tm);
-    tm.tm_year = year - 1900;
-    tm.tm_mon = month - 1;
-    tm.tm_mday = day;
-    tm.tm_hour = hour;
-    tm.tm_min = minute;
-    *ms = (int64_t)timegm(&tm) * 1000 + (int64_t)(second * 1000);
+    if (sscanf(text, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &date) < 3) {
+        return false;
+    }
+    length = date;
+    if (text[date] == 'T' || text[date] == ' ') {
+        const char *clock = text + date + 1;
+        if (sscanf(clock, "%2d:%2d%n", &tm.tm_hour, &tm.tm_min, &length) < 2) {
+            return false;
+        }
+        length += date + 1;
+        if (text[length] == ':') {
+            second = strtod(text + length + 1, &end);
+            length = (int)(end - text);
+        }
+    }
+    bool ranges = tm.tm_mon >= 1 && tm.tm_mon <= 12 && tm.tm_mday >= 1 && tm.tm_mday <= 31 &&
+                  tm.tm_hour >= 0 && tm.tm_hour <= 23 && tm.tm_min >= 0 && tm.tm_min <= 59 &&
+                  second >= 0 && second < 61;
+    if (!ranges || !parse_zone(text + length, &zone)) {
+        return false;
+    }
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    *ms = ((int64_t)timegm(&tm) - zone * 60) * 1000 + (int64_t)(second * 1000);
+    *ms = *ms < 0 ? 0 : *ms; /* no table is older */
     return true;
 }
 
@@ -91,35 +126,66 @@ static void print_stats(const tarn_scan_stats *s) {
 }
 
 static tarn_code count_rows(struct ArrowArrayStream *stream, int64_t *rows) {
-    *rows = 0;
     tarn_code code = TARN_OK;
-    for (;;) {
+    *rows = 0;
+    while (code == TARN_OK) {
         struct ArrowArray array;
-        if (stream->get_next(stream, &array) != 0) {
-            const char *message = stream->get_last_error(stream);
-            the_app.err.code = code = TARN_IO;
-            snprintf(the_app.err.message, sizeof the_app.err.message, "%s",
-                     message != NULL ? message : "read failed");
+        int status = stream->get_next(stream, &array);
+        if (status != 0) {
+            code = app_stream_error(stream, status);
+        } else if (array.release == NULL) {
             break;
+        } else {
+            *rows += array.length;
+            array.release(&array);
         }
-        if (array.release == NULL) {
-            break;
-        }
-        *rows += array.length;
-        array.release(&array);
     }
     stream->release(stream);
     return code;
 }
 
+static tarn_code cat_table(const char *name, tarn_scan_options *o) {
+    int64_t rows = 0;
+    tarn_table *table = NULL;
+    tarn_scan_stats stats = TARN_SCAN_STATS_INIT;
+    struct ArrowArrayStream stream;
+    tarn_code code = app_table(name, &table, &o->metadata_table);
+    if (code == TARN_OK) {
+        code = tarn_table_scan(table, o, &stream, &stats, &the_app.err);
+        tarn_table_free(table);
+    }
+    if (code == TARN_OK) {
+        code = cat_options.count ? count_rows(&stream, &rows)
+                                 : app_print_stream(&stream, cat_options.format, &rows);
+    }
+    if (code == TARN_OK && cat_options.count) {
+        printf("%" PRId64 "\n", rows);
+    }
+    if (code == TARN_OK && cat_options.stats) {
+        print_stats(&stats);
+    }
+    return code;
+}
+
+/* A single file has one state and no metadata tables. */
+static tarn_code cat_file(const char *path) {
+    const app_file_rows what = {.format = cat_options.format,
+                                .columns = cat_options.columns,
+                                .where = cat_options.where,
+                                .limit = cat_options.limit,
+                                .count = cat_options.count};
+    if (cat_options.as_of != NULL || cat_options.ref != NULL || cat_options.snapshot_id >= 0 ||
+        cat_options.metadata_table != NULL) {
+        return app_error(TARN_INVALID,
+                         "%s is a single file: it has no snapshots and no metadata tables", path);
+    }
+    return app_print_file(path, &what);
+}
+
 int cmd_cat(int argc, char **argv) {
     int n;
     int status;
-    int64_t rows = 0;
-    tarn_table *table = NULL;
     tarn_scan_options o = TARN_SCAN_OPTIONS_INIT;
-    tarn_scan_stats stats = TARN_SCAN_STATS_INIT;
-    struct ArrowArrayStream stream;
     const char **args = command_begin(&cat_command, argc, argv, &n, &status);
     if (n < 0) {
         return status;
@@ -136,21 +202,7 @@ int cmd_cat(int argc, char **argv) {
         return app_usage("--as-of takes a time such as 2026-01-31T12:00:00, not \"%s\"",
                          cat_options.as_of);
     }
-    tarn_code code = app_table(args[0], &table, &o.metadata_table);
-    if (code == TARN_OK) {
-        code = tarn_table_scan(table, &o, &stream, &stats, &the_app.err);
-        tarn_table_free(table);
-    }
-    if (code == TARN_OK) {
-        code = cat_options.count ? count_rows(&stream, &rows)
-                                 : app_print_stream(&stream, cat_options.format, &rows);
-    }
-    if (code == TARN_OK && cat_options.count) {
-        printf("%" PRId64 "\n", rows);
-    }
-    if (code == TARN_OK && cat_options.stats) {
-        print_stats(&stats);
-    }
+    tarn_code code = app_is_data_file(args[0]) ? cat_file(args[0]) : cat_table(args[0], &o);
     return code == TARN_OK ? 0 : app_fail(code);
 }
 
@@ -197,13 +249,18 @@ int cmd_delete(int argc, char **argv) {
         return app_fail(code);
     }
     if (the_app.json) {
-        printf("{\"snapshot-id\":%" PRId64 ",\"rows-deleted\":%" PRId64
-               ",\"rows-rewritten\":%" PRId64 ",\"files-removed\":%d}\n",
-               outcome.snapshot_id, outcome.rows, outcome.rows_rewritten, outcome.files_removed);
+        char id[32] = "null";
+        if (outcome.state == TARN_COMMIT_DONE) {
+            snprintf(id, sizeof id, "%" PRId64, outcome.snapshot_id);
+        }
+        printf("{\"snapshot-id\":%s,\"rows-deleted\":%" PRId64 ",\"rows-rewritten\":%" PRId64
+               ",\"files-removed\":%d}\n",
+               id, outcome.rows, outcome.rows_rewritten, outcome.files_removed);
     } else if (!the_app.quiet) {
-        fprintf(stderr, "%" PRId64 " rows deleted, %" PRId64 " rewritten, %d files removed%s\n",
-                outcome.rows, outcome.rows_rewritten, outcome.files_removed,
-                outcome.rows == 0 ? "; nothing to commit" : "");
+        fprintf(stderr, "%" PRId64 " row%s deleted, %" PRId64 " rewritten, %d file%s removed%s\n",
+                outcome.rows, app_plural(outcome.rows), outcome.rows_rewritten,
+                outcome.files_removed, app_plural(outcome.files_removed),
+                outcome.state == TARN_COMMIT_NONE ? "; nothing to commit" : "");
     }
     return 0;
 }

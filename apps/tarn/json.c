@@ -257,17 +257,51 @@ void text_add(text *t, const char *fmt, ...) {
     t->len += (size_t)len;
 }
 
-void text_add_json(text *t, const char *s) {
+/* Bytes of the UTF-8 character at s; 0: not one. */
+static size_t utf8_length(const unsigned char *s, size_t len) {
+    static const unsigned char least[] = {0, 0, 0x80, 0xa0, 0x90};
+    size_t n = s[0] < 0x80   ? 1
+               : s[0] < 0xc2 ? 0
+               : s[0] < 0xe0 ? 2
+               : s[0] < 0xf0 ? 3
+               : s[0] < 0xf5 ? 4
+                             : 0;
+    if (n > len) {
+        return 0;
+    }
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool shortest = (s[0] != 0xe0 && s[0] != 0xf0) || s[1] >= least[n];
+    bool in_range = !(s[0] == 0xed && s[1] >= 0xa0) && !(s[0] == 0xf4 && s[1] >= 0x90);
+    return n < 2 || (shortest && in_range) ? n : 0;
+}
+
+bool text_add_json_bytes(text *t, const char *data, size_t len) {
+    bool whole = true;
     text_add(t, "\"");
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') {
+    for (size_t at = 0; at < len;) {
+        unsigned char c = (unsigned char)data[at];
+        size_t n = utf8_length((const unsigned char *)data + at, len - at);
+        if (n == 0) {
+            text_add(t, "\\ufffd");
+            whole = false;
+            n = 1;
+        } else if (c == '"' || c == '\\') {
             text_add(t, "\\%c", c);
         } else if (c < 0x20) {
             text_add(t, "\\u%04x", c);
         } else {
-            text_add(t, "%c", c);
+            text_add(t, "%.*s", (int)n, data + at);
         }
+        at += n;
     }
     text_add(t, "\"");
+    return whole;
+}
+
+void text_add_json(text *t, const char *s) {
+    (void)text_add_json_bytes(t, s, strlen(s));
 }

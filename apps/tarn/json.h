@@ -32,5 +32,8 @@ typedef struct text {
 } text;
 void text_add(text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_add_json(text *t, const char *s); /* quoted and escaped */
+/* The same of bytes that may hold anything: what is not UTF-8 becomes U+FFFD. False: there was
+ * such. */
+bool text_add_json_bytes(text *t, const char *data, size_t len);
 
 #endif

@@ -1,4 +1,5 @@
 /* apps/tarn/main.c - the command: which subcommand, options of all, signals, exit status. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,11 +184,32 @@ int app_start(void) {
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
     return 0;
 }
 
+static const char *command_at(const void *ctx, size_t i) {
+    (void)ctx;
+    return COMMANDS[i].command->name;
+}
+
+static int run_command(size_t i, int argc, char **argv) {
+    int status = COMMANDS[i].run(argc, argv);
+    app_close();
+    if (fflush(stdout) != 0 && errno != EPIPE && status == 0) {
+        fprintf(stderr, "tarn: could not write standard output: %s\n", strerror(errno));
+        status = TARN_IO;
+    }
+    return status;
+}
+
 int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < N_COMMANDS && argc == 3 && strcmp(argv[1], "help") == 0; i++) {
+        if (strcmp(argv[2], COMMANDS[i].command->name) == 0) {
+            opt_print_help(COMMANDS[i].command);
+            return 0;
+        }
+    }
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_usage();
@@ -205,14 +227,11 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < N_COMMANDS; i++) {
         if (strcmp(argv[1], COMMANDS[i].command->name) == 0) {
-            int status = COMMANDS[i].run(argc - 2, argv + 2);
-            app_close();
-            if (fflush(stdout) != 0 && status == 0) {
-                status = app_usage("standard output could not be written");
-            }
-            return status;
+            return run_command(i, argc - 2, argv + 2);
         }
     }
-    fprintf(stderr, "tarn: unknown command %s (see tarn --help)\n", argv[1]);
+    const char *near = opt_nearest(argv[1], N_COMMANDS, command_at, NULL);
+    fprintf(stderr, "tarn: unknown command %s (%s%s)\n", argv[1],
+            near != NULL ? "did you mean " : "see tarn --help", near != NULL ? near : "");
     return TARN_INVALID;
 }

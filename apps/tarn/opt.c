@@ -49,14 +49,65 @@ static bool store_value(const opt_command *command, const opt_spec *spec, const 
     case OPT_NUMBER:
         errno = 0;
         *(int64_t *)spec->value = strtoll(text, &end, 10);
-        if (errno == 0 && end != text && *end == '\0') {
+        if (errno == 0 && end != text && *end == '\0' && *(int64_t *)spec->value >= 0) {
             return true;
         }
-        fprintf(stderr, "tarn %s: --%s takes a number, not \"%s\"\n", command->name, spec->name,
-                text);
+        fprintf(stderr, "tarn %s: --%s takes a number of 0 or more, not \"%s\"\n", command->name,
+                spec->name, text);
         return false;
     }
     return false;
+}
+
+/* Edits from a to b, as far as they matter here: at most 3 are told apart. */
+static int distance(const char *a, const char *b, int left) {
+    while (*a != '\0' && *a == *b) {
+        a++;
+        b++;
+    }
+    if (*a == '\0' && *b == '\0') {
+        return 0;
+    }
+    if (left == 0) {
+        return 1;
+    }
+    int best = *a != '\0' && *b != '\0' ? distance(a + 1, b + 1, left - 1) : left;
+    int dropped = *a != '\0' ? distance(a + 1, b, left - 1) : left;
+    int added = *b != '\0' ? distance(a, b + 1, left - 1) : left;
+    best = dropped < best ? dropped : best;
+    best = added < best ? added : best;
+    return best + 1;
+}
+
+const char *opt_nearest(const char *typed, size_t n,
+                        const char *(*name_at)(const void *ctx, size_t i), const void *ctx) {
+    int best = 3;
+    const char *nearest = NULL;
+    for (size_t i = 0; i < n; i++) {
+        int away = distance(typed, name_at(ctx, i), 2);
+        if (away < best) {
+            best = away;
+            nearest = name_at(ctx, i);
+        }
+    }
+    return nearest;
+}
+
+static const char *option_at(const void *ctx, size_t i) {
+    const opt_command *command = ctx;
+    size_t n;
+    const opt_spec *globals = opt_globals(&n);
+    return i < command->n_specs ? command->specs[i].name : globals[i - command->n_specs].name;
+}
+
+static void report_unknown(const opt_command *command, const char *arg) {
+    size_t n;
+    (void)opt_globals(&n);
+    const char *near =
+        arg[1] == '-' ? opt_nearest(arg + 2, command->n_specs + n, option_at, command) : NULL;
+    fprintf(stderr, "tarn %s: unknown option %s (%s%s%s)\n", command->name, arg,
+            near != NULL ? "did you mean --" : "see tarn ", near != NULL ? near : command->name,
+            near != NULL ? "?" : " --help");
 }
 
 /* One option at argv[at]; the index after it, or -1. */
@@ -77,8 +128,7 @@ static int take_option(const opt_command *command, int argc, char **argv, int at
         }
     }
     if (spec == NULL) {
-        fprintf(stderr, "tarn %s: unknown option %s (see tarn %s --help)\n", command->name, arg,
-                command->name);
+        report_unknown(command, arg);
         return -1;
     }
     if (spec->kind == OPT_FLAG) {

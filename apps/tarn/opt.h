@@ -7,7 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_LIST, OPT_NUMBER } opt_kind;
+typedef enum opt_kind {
+    OPT_FLAG,
+    OPT_TEXT,
+    OPT_LIST,
+    OPT_NUMBER /* 0 or more */
+} opt_kind;
 
 typedef struct opt_list {
     const char **items;
@@ -37,6 +42,10 @@ typedef struct opt_command {
  * of room). Returns how many, or -1 after a message on stderr; -2 after --help was printed. */
 int opt_parse(const opt_command *command, int argc, char **argv, const char **args);
 void opt_print_help(const opt_command *command);
+/* Which of n names (name_at gives them) somebody who typed this may have meant; NULL: none is near.
+ */
+const char *opt_nearest(const char *typed, size_t n,
+                        const char *(*name_at)(const void *ctx, size_t i), const void *ctx);
 /* Options that every command takes (main.c). */
 const opt_spec *opt_globals(size_t *n);
 

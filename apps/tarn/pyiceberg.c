@@ -30,7 +30,7 @@ static yaml_node_t *member(yaml_document_t *document, yaml_node_t *map, const ch
 static const char *scalar(yaml_document_t *document, yaml_node_t *map, const char *name) {
     yaml_node_t *node = member(document, map, name);
     return node != NULL && node->type == YAML_SCALAR_NODE
-               ? strdup((const char *)node->data.scalar.value)
+               ? app_keep(strdup((const char *)node->data.scalar.value))
                : NULL;
 }
 

@@ -179,19 +179,31 @@ done:
     return code;
 }
 
+/* Any JSON document is shown; only its schema asks that it follows the specification. */
 static tarn_code open_document(tarn_file_reader *r, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_buf bytes;
-    const tarn_metadata *m;
+    tarn_buf plain;
+    codec_ctx ctx;
+    json_value *json;
     buf_init(&bytes, r->env, LIMIT_METADATA_JSON_BYTES);
+    buf_init(&plain, r->env, LIMIT_METADATA_JSON_BYTES);
+    codec_ctx_init(&ctx, r->env);
     TRY(store_get(r->store, r->path, LIMIT_METADATA_JSON_BYTES, &bytes, err));
-    TRY(metadata_parse(&r->arena, buf_str(&bytes), r->name, &m, err));
-    r->document = m;
+    if (codec_sniff(bytes.data, bytes.len) == CODEC_GZIP) {
+        TRY(codec_decompress_buf(&ctx, CODEC_GZIP, buf_str(&bytes), &plain, err));
+        TRY(json_parse(&r->arena, buf_str(&plain), r->name, &json, err));
+    } else {
+        TRY(json_parse(&r->arena, buf_str(&bytes), r->name, &json, err));
+    }
+    r->document = json;
     r->file_root = type_struct(&r->arena, NULL, 0);
     code = r->file_root != NULL ? TARN_OK : err_nomem(err);
 done:
+    codec_ctx_release(&ctx);
+    buf_release(&plain);
     buf_release(&bytes);
-    return code;
+    return code == TARN_OK ? TARN_OK : err_add(err, code, "file %s", r->name);
 }
 
 static tarn_code one_char(const char *text, const char *what, char *out, tarn_error *err) {
@@ -519,19 +531,30 @@ done:
 
 /* ---- what the format itself says ---- */
 
+static tarn_code print_document(tarn_file_reader *r, tarn_buf *out, tarn_error *err) {
+    json_writer w;
+    json_begin(&w, out, true, err);
+    json_put_value(&w, r->document);
+    return json_end(&w);
+}
+
 tarn_code tarn_file_native_schema(tarn_file_reader *r, char **text_out, tarn_error *err) {
     API_ERROR(err);
     tarn_code code = TARN_OK;
     tarn_buf text;
     json_writer w;
+    const tarn_metadata *metadata;
     buf_init(&text, r->env, 0);
     if (r->parquet != NULL) {
         TRY(parquet_print_schema(r->parquet, &text, err));
     } else if (r->avro != NULL) {
         TRY(buf_append_str(&text, avro_file_schema_json(r->avro), err));
     } else if (r->document != NULL) {
+        TRY(print_document(r, &text, err));
+        TRY(metadata_parse(&r->arena, buf_str(&text), r->name, &metadata, err));
+        buf_reset(&text);
         json_begin(&w, &text, true, err);
-        schema_put_json(metadata_schema(r->document), &w);
+        schema_put_json(metadata_schema(metadata), &w);
         TRY(json_end(&w));
     } else {
         TRY(type_text(r->file_root, &text, err));
@@ -563,11 +586,8 @@ tarn_code tarn_file_meta_json(tarn_file_reader *r, char **json_out, tarn_error *
     API_ERROR(err);
     tarn_code code = TARN_OK;
     tarn_buf text;
-    tarn_buf pretty;
     json_writer w;
-    json_value *json;
     buf_init(&text, r->env, 0);
-    buf_init(&pretty, r->env, 0);
     json_begin(&w, &text, true, err);
     if (r->parquet != NULL) {
         parquet_print_meta(r->parquet, &w);
@@ -576,14 +596,7 @@ tarn_code tarn_file_meta_json(tarn_file_reader *r, char **json_out, tarn_error *
         put_avro_meta(r, &w);
         TRY(json_end(&w));
     } else if (r->document != NULL) {
-        TRY(metadata_write(r->document, &text, err));
-        TRY(json_parse(&r->arena, buf_str(&text), r->name, &json, err));
-        json_begin(&w, &pretty, true, err);
-        json_put_value(&w, json);
-        TRY(json_end(&w));
-        buf_release(&text);
-        text = pretty;
-        buf_init(&pretty, r->env, 0);
+        TRY(print_document(r, &text, err));
     } else {
         json_put_object(&w);
         json_member_str(&w, "format", str_of(tarn_file_reader_format(r)));
@@ -594,6 +607,5 @@ tarn_code tarn_file_meta_json(tarn_file_reader *r, char **json_out, tarn_error *
     code = api_give_text(r->env, &text, json_out, err);
 done:
     buf_release(&text);
-    buf_release(&pretty);
     return code;
 }

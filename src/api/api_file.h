@@ -4,6 +4,7 @@
 
 #include <tarn/file.h>
 
+#include "base/json.h"
 #include "base/limits.h"
 #include "format/avro/avro.h"
 #include "format/parquet/parquet.h"
@@ -36,7 +37,7 @@ struct tarn_file_reader {
     parquet_file *parquet;
     avro_file *avro;
     text_reader *text;
-    const tarn_metadata *document;
+    const json_value *document; /* table metadata as it is written, unknown members too */
     const tarn_type *file_root; /* as the format gives it */
     const tarn_type *root;      /* the same with ids */
     const tarn_type *output;

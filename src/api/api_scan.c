@@ -1,5 +1,6 @@
 /* api/api_scan.c - include/tarn/scan.h: a scan or a metadata table as an Arrow stream. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "api/handles.h"
 #include "read/scan.h"
@@ -15,6 +16,8 @@ typedef struct stream_state {
     metadata_table *meta; /* or this */
     tarn_scan_stats *stats;
     tarn_error err;
+    char error_text[sizeof(((tarn_error *)NULL)->message) + sizeof(((tarn_error *)NULL)->detail) +
+                    4];
     bool ended;
 } stream_state;
 
@@ -57,8 +60,13 @@ static int errno_of(tarn_code code) {
     case TARN_NOMEM:
         return ENOMEM;
     case TARN_INVALID:
-    case TARN_CORRUPT:
         return EINVAL;
+    case TARN_CORRUPT:
+        return EBADMSG;
+    case TARN_LIMIT:
+        return EOVERFLOW;
+    case TARN_INTERNAL:
+        return ENOTRECOVERABLE;
     case TARN_NOT_FOUND:
         return ENOENT;
     case TARN_CANCELLED:
@@ -70,8 +78,6 @@ static int errno_of(tarn_code code) {
     case TARN_CONFLICT:
     case TARN_COMMIT_UNKNOWN:
     case TARN_IO:
-    case TARN_LIMIT:
-    case TARN_INTERNAL:
         break;
     }
     return EIO;
@@ -108,7 +114,13 @@ static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out) 
 
 static const char *stream_error(struct ArrowArrayStream *stream) {
     stream_state *s = stream->private_data;
-    return s->err.code != TARN_OK ? s->err.message : NULL;
+    if (s->err.code == TARN_OK) {
+        return NULL;
+    }
+    bool more = s->err.detail[0] != '\0';
+    snprintf(s->error_text, sizeof s->error_text, "%s%s%s%s", s->err.message, more ? " (" : "",
+             s->err.detail, more ? ")" : "");
+    return s->error_text;
 }
 
 static void stream_release(struct ArrowArrayStream *stream) {
