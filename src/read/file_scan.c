@@ -59,6 +59,7 @@ static tarn_code make_projections(file_scan *s, const tarn_type *file_type, cons
     options.by_name = s->options.by_name;
     options.file = arena_str(&s->arena, s->path).data;
     plain.file = options.file;
+    plain.whole = true;
     if (options.file == NULL) {
         return err_nomem(err);
     }

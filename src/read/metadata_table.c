@@ -114,6 +114,7 @@ static tarn_code apply_options(metadata_table *t, const scan_options *o, tarn_er
     project_options plain;
     memset(&plain, 0, sizeof plain);
     plain.file = "metadata table";
+    plain.whole = true;
     t->rows_left = o->limit;
     TRY(columns_select(&t->arena, t->root, o->columns, o->n_columns, o->case_insensitive,
                        &t->output, err));
