@@ -346,7 +346,7 @@ tarn_code project_plan(tarn_arena *arena, const tarn_type *file_type, const tarn
             return code;
         }
     }
-    if (options->whole && n_nodes > 0) {
+    if (asked->whole && n_nodes > 0) {
         memset(made->selected, 1, (size_t)n_nodes);
     }
     made->read_type = type_prune(arena, file_type, made->selected);
