@@ -639,7 +639,7 @@ static tarn_code find_spec(entry_reader *r, const tarn_metadata *m) {
     if (avro_file_meta(r->file, "format-version", &text) && !str_to_i32(text, &r->version)) {
         return wrong(r, "was not a number", "format-version of the header");
     }
-    if (r->manifest != NULL) {
+    if (r->manifest != NULL && r->manifest->spec_id >= 0) { /* -1: named in the metadata (v1) */
         id = r->manifest->spec_id;
     } else if (avro_file_meta(r->file, "partition-spec-id", &text) && !str_to_i32(text, &id)) {
         return wrong(r, "was not a number", "partition-spec-id of the header");
