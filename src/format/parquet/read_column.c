@@ -328,7 +328,7 @@ static tarn_code need_block(read_column *c, bool *more, tarn_error *err) {
     if (c->block_at < c->block_len) {
         return TARN_OK;
     }
-    const bool new_page = c->page_left == 0;
+    const bool new_page = c->page_left == 0 || c->page_waiting;
     tarn_code code = need_page(c, more, err);
     if (code != TARN_OK || !*more) {
         return code;
@@ -458,12 +458,37 @@ static tarn_code drop_values(read_column *c, int32_t n, tarn_error *err) {
     return values_skip(c, dense, err);
 }
 
+/* Drops pages whose rows are all to be dropped, without unpacking them: where their headers say how
+ * many rows they have. */
+static tarn_code drop_pages(read_column *c, int64_t n, int64_t *begun, tarn_error *err) {
+    while (c->block_at == c->block_len) {
+        bool more = true;
+        tarn_code code = c->page_left == 0 ? column_next_page(c, &more, err) : TARN_OK;
+        if (code != TARN_OK || !more || !c->page_waiting) {
+            return code;
+        }
+        const bool v2 = c->header.type == PARQUET_DATA_PAGE_V2;
+        const int64_t rows = v2 ? c->header.v2.num_rows : c->page_left;
+        if ((!v2 && c->leaf->max_rep > 0) || rows > n - *begun) {
+            return TARN_OK;
+        }
+        c->page_waiting = false;
+        c->page_left = 0;
+        c->row += rows;
+        *begun += rows;
+    }
+    return TARN_OK;
+}
+
 /* The next n rows, kept or dropped. */
 static tarn_code walk_rows(read_column *c, int64_t n, bool keep, tarn_error *err) {
     int64_t begun = 0;
     for (;;) {
         bool more = false;
-        tarn_code code = need_block(c, &more, err);
+        tarn_code code = keep ? TARN_OK : drop_pages(c, n, &begun, err);
+        if (code == TARN_OK) {
+            code = need_block(c, &more, err);
+        }
         if (code != TARN_OK) {
             return code;
         }
