@@ -91,6 +91,20 @@ static const char *field_name(const json *schema, int64_t id) {
     return json_text(field, "name", "?");
 }
 
+/* "bucket[16]" of a column as it is typed: "bucket(16, carrier)". */
+static void add_transform(text *t, const json *field, const char *column) {
+    const char *transform = json_text(field, "transform", "");
+    size_t word = strcspn(transform, "[");
+    if (strcmp(transform, "identity") == 0) {
+        text_add(t, "%s", column);
+    } else if (transform[word] == '[') {
+        text_add(t, "%.*s(%.*s, %s)", (int)word, transform, (int)strcspn(transform + word + 1, "]"),
+                 transform + word + 1, column);
+    } else {
+        text_add(t, "%s(%s)", transform, column);
+    }
+}
+
 static void print_spec(const json *metadata, const json *schema) {
     const json *spec = find_by(json_at(metadata, "partition-specs"), "spec-id",
                                json_number(metadata, "default-spec-id", 0));
@@ -100,9 +114,11 @@ static void print_spec(const json *metadata, const json *schema) {
         printf("  nothing\n");
     }
     for (const json *f = fields != NULL ? fields->first : NULL; f != NULL; f = f->next) {
-        printf("  %4" PRId64 "  %-24s %s(%s)\n", json_number(f, "field-id", 0),
-               json_text(f, "name", ""), json_text(f, "transform", ""),
-               field_name(schema, json_number(f, "source-id", 0)));
+        text how = {0};
+        add_transform(&how, f, field_name(schema, json_number(f, "source-id", 0)));
+        printf("  %4" PRId64 "  %-24s %s\n", json_number(f, "field-id", 0),
+               json_text(f, "name", ""), how.data);
+        free(how.data);
     }
 }
 
@@ -115,9 +131,11 @@ static void print_order(const json *metadata, const json *schema) {
     }
     printf("Sorted by (order %" PRId64 ")\n", json_number(order, "order-id", 0));
     for (const json *f = fields->first; f != NULL; f = f->next) {
-        printf("        %s(%s) %s %s\n", json_text(f, "transform", ""),
-               field_name(schema, json_number(f, "source-id", 0)), json_text(f, "direction", ""),
+        text how = {0};
+        add_transform(&how, f, field_name(schema, json_number(f, "source-id", 0)));
+        printf("        %s %s %s\n", how.data, json_text(f, "direction", ""),
                json_text(f, "null-order", ""));
+        free(how.data);
     }
 }
 

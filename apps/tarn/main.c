@@ -225,13 +225,17 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "man") == 0) {
         return print_man();
     }
+    int at = opt_take_globals(argc, argv);
+    if (at < 0 || at == argc) {
+        return at < 0 ? TARN_INVALID : app_usage("no command was given (see tarn --help)");
+    }
     for (size_t i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(argv[1], COMMANDS[i].command->name) == 0) {
-            return run_command(i, argc - 2, argv + 2);
+        if (strcmp(argv[at], COMMANDS[i].command->name) == 0) {
+            return run_command(i, argc - at - 1, argv + at + 1);
         }
     }
-    const char *near = opt_nearest(argv[1], N_COMMANDS, command_at, NULL);
-    fprintf(stderr, "tarn: unknown command %s (%s%s)\n", argv[1],
+    const char *near = opt_nearest(argv[at], N_COMMANDS, command_at, NULL);
+    fprintf(stderr, "tarn: unknown command %s (%s%s)\n", argv[at],
             near != NULL ? "did you mean " : "see tarn --help", near != NULL ? near : "");
     return TARN_INVALID;
 }

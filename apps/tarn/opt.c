@@ -2,9 +2,23 @@
 #include "opt.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* "tarn ls: ..." on stderr. */
+static void complain(const opt_command *command, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void complain(const opt_command *command, const char *fmt, ...) {
+    va_list args;
+    fprintf(stderr, "tarn%s%s: ", command->name[0] != '\0' ? " " : "", command->name);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fprintf(stderr, "\n");
+}
 
 static const opt_spec *find_in(const opt_spec *specs, size_t n, const char *name, size_t len,
                                char letter) {
@@ -52,8 +66,7 @@ static bool store_value(const opt_command *command, const opt_spec *spec, const 
         if (errno == 0 && end != text && *end == '\0' && *(int64_t *)spec->value >= 0) {
             return true;
         }
-        fprintf(stderr, "tarn %s: --%s takes a number of 0 or more, not \"%s\"\n", command->name,
-                spec->name, text);
+        complain(command, "--%s takes a number of 0 or more, not \"%s\"", spec->name, text);
         return false;
     }
     return false;
@@ -81,7 +94,7 @@ static int distance(const char *a, const char *b, int left) {
 
 const char *opt_nearest(const char *typed, size_t n,
                         const char *(*name_at)(const void *ctx, size_t i), const void *ctx) {
-    int best = 3;
+    int best = strlen(typed) < 4 ? 2 : 3; /* a short word is near to too many */
     const char *nearest = NULL;
     for (size_t i = 0; i < n; i++) {
         int away = distance(typed, name_at(ctx, i), 2);
@@ -105,9 +118,12 @@ static void report_unknown(const opt_command *command, const char *arg) {
     (void)opt_globals(&n);
     const char *near =
         arg[1] == '-' ? opt_nearest(arg + 2, command->n_specs + n, option_at, command) : NULL;
-    fprintf(stderr, "tarn %s: unknown option %s (%s%s%s)\n", command->name, arg,
-            near != NULL ? "did you mean --" : "see tarn ", near != NULL ? near : command->name,
-            near != NULL ? "?" : " --help");
+    if (near != NULL) {
+        complain(command, "unknown option %s (did you mean --%s?)", arg, near);
+    } else {
+        complain(command, "unknown option %s (see tarn%s%s --help)", arg,
+                 command->name[0] != '\0' ? " " : "", command->name);
+    }
 }
 
 /* One option at argv[at]; the index after it, or -1. */
@@ -133,17 +149,26 @@ static int take_option(const opt_command *command, int argc, char **argv, int at
     }
     if (spec->kind == OPT_FLAG) {
         if (text != NULL) {
-            fprintf(stderr, "tarn %s: --%s takes no value\n", command->name, spec->name);
+            complain(command, "--%s takes no value", spec->name);
             return -1;
         }
     } else if (text == NULL) {
         if (at + 1 == argc) {
-            fprintf(stderr, "tarn %s: --%s needs %s\n", command->name, spec->name, spec->argument);
+            complain(command, "--%s needs %s", spec->name, spec->argument);
             return -1;
         }
         text = argv[++at];
     }
     return store_value(command, spec, text) ? at + 1 : -1;
+}
+
+int opt_take_globals(int argc, char **argv) {
+    static const opt_command none = {.name = ""};
+    int at = 1;
+    while (at >= 0 && at < argc && argv[at][0] == '-' && argv[at][1] != '\0') {
+        at = take_option(&none, argc, argv, at);
+    }
+    return at;
 }
 
 int opt_parse(const opt_command *command, int argc, char **argv, const char **args) {
@@ -169,8 +194,7 @@ int opt_parse(const opt_command *command, int argc, char **argv, const char **ar
         }
     }
     if (n < command->min_args || (command->max_args >= 0 && n > command->max_args)) {
-        fprintf(stderr, "tarn %s: takes %s (see tarn %s --help)\n", command->name, command->usage,
-                command->name);
+        complain(command, "takes %s (see tarn %s --help)", command->usage, command->name);
         return -1;
     }
     return n;

@@ -41,6 +41,9 @@ typedef struct opt_command {
 /* Parses argv[0..argc): options anywhere, "--" ends them. Plain arguments go to args (argc entries
  * of room). Returns how many, or -1 after a message on stderr; -2 after --help was printed. */
 int opt_parse(const opt_command *command, int argc, char **argv, const char **args);
+/* Options of every command that stand before the command's name: index of what comes after them, or
+ * -1 after a message on stderr. */
+int opt_take_globals(int argc, char **argv);
 void opt_print_help(const opt_command *command);
 /* Which of n names (name_at gives them) somebody who typed this may have meant; NULL: none is near.
  */

@@ -248,8 +248,7 @@ static tarn_code read_schema(tarn_arena *arena, const tarn_create_options *optio
         TRY(schema_from_json(arena, json, &schema, err));
         out->root = schema->root;
     } else if (options->schema_text != NULL) {
-        TRY(type_from_text(arena, str_of(arena_printf(arena, "struct<%s>", options->schema_text)),
-                           &out->root, err));
+        TRY(type_columns_from_text(arena, str_of(options->schema_text), &out->root, err));
     } else if (options->schema_arrow != NULL) {
         TRY(type_from_arrow(arena, options->schema_arrow, &out->root, err));
     } else {

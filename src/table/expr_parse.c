@@ -45,8 +45,8 @@ typedef struct operands {
 static tarn_code parse_or(parser *p, const tarn_expr **out);
 
 static tarn_code fail(parser *p, const char *what) {
-    return err_set(p->err, TARN_INVALID, "filter \"%.*s\" was not understood: %s at column %zu",
-                   STR_ARG(p->text), what, p->next.at + 1);
+    return err_set(p->err, TARN_INVALID, "filter was not understood at column %zu: %s (\"%.*s\")",
+                   p->next.at + 1, what, STR_ARG(p->text));
 }
 
 /* ---- tokens ---- */
@@ -569,7 +569,7 @@ static tarn_code parse_primary(parser *p, const tarn_expr **out) {
         return parse_turned(p, out);
     }
     if (p->next.kind != TOKEN_NAME && p->next.kind != TOKEN_QUOTED) {
-        return fail(p, p->next.kind == TOKEN_END ? "an end" : "no column");
+        return fail(p, p->next.kind == TOKEN_END ? "it ended there" : "no column");
     }
     token name = p->next;
     TRY(advance(p));

@@ -88,14 +88,21 @@ typedef struct text_parser {
     tarn_error *err;
     tarn_str text;
     size_t at;
+    bool columns; /* the fields of a table: they end with the text */
     int32_t n_fields;
 } text_parser;
 
 static tarn_code parse_type(text_parser *p, int depth, const tarn_type **out);
 
 static tarn_code fail_at(text_parser *p, const char *what) {
-    return err_set(p->err, TARN_INVALID, "type \"%.*s\" was not understood: %s at column %zu",
-                   STR_ARG(p->text), what, p->at + 1);
+    return err_set(p->err, TARN_INVALID, "%s was not understood at column %zu: %s (\"%.*s\")",
+                   p->columns ? "schema" : "type", p->at + 1, what, STR_ARG(p->text));
+}
+
+static tarn_code fail_with(text_parser *p, const char *what, tarn_str name) {
+    const char *text = arena_printf(p->arena, "%s \"%.*s\"", what,
+                                    (int)(name.len < 100 ? name.len : 100), name.data);
+    return text != NULL ? fail_at(p, text) : err_nomem(p->err);
 }
 
 static void skip_space(text_parser *p) {
@@ -182,6 +189,15 @@ static tarn_code take_required(text_parser *p, bool *required) {
     return str_eq_nocase(take_word(p), STR("null")) ? TARN_OK : fail_at(p, "no null after not");
 }
 
+/* Past the end of a struct's fields. */
+static bool take_end(text_parser *p, int depth) {
+    if (!p->columns || depth > 0) {
+        return take_char(p, '>');
+    }
+    skip_space(p);
+    return p->at == p->text.len;
+}
+
 static tarn_code parse_struct(text_parser *p, int depth, const tarn_type **out) {
     tarn_field *fields = NULL;
     int32_t n = 0;
@@ -189,7 +205,7 @@ static tarn_code parse_struct(text_parser *p, int depth, const tarn_type **out) 
     tarn_map names;
     map_init(&names, p->arena);
     tarn_code code = TARN_OK;
-    while (!take_char(p, '>')) {
+    while (!take_end(p, depth)) {
         bool added = false;
         if (n > 0 && !take_char(p, ',')) {
             return fail_at(p, "no comma between fields");
@@ -212,7 +228,7 @@ static tarn_code parse_struct(text_parser *p, int depth, const tarn_type **out) 
             return err_nomem(p->err);
         }
         if (!added) {
-            return fail_at(p, "a field name for the second time");
+            return fail_with(p, "a second field", field.name);
         }
         if (++p->n_fields > LIMIT_SCHEMA_FIELDS) {
             return err_set(p->err, TARN_LIMIT, "a type had more than %d fields",
@@ -294,7 +310,7 @@ static tarn_code parse_leaf(text_parser *p, size_t start, const char *word, cons
     tarn_code code = type_parse_primitive(p->arena, text, &type, p->err);
     if (code == TARN_OK && type == NULL) {
         p->at = start;
-        code = fail_at(p, "no type");
+        code = word[0] != '\0' ? fail_with(p, "there is no type", text) : fail_at(p, "no type");
     }
     *out = type;
     return code;
@@ -334,6 +350,12 @@ tarn_code type_from_text(tarn_arena *arena, tarn_str text, const tarn_type **out
     }
     *out = type;
     return TARN_OK;
+}
+
+tarn_code type_columns_from_text(tarn_arena *arena, tarn_str text, const tarn_type **out,
+                                 tarn_error *err) {
+    text_parser p = {.arena = arena, .err = err, .text = text, .columns = true};
+    return parse_struct(&p, 0, out);
 }
 
 /* ---- writing ---- */
