@@ -21,6 +21,7 @@ FIXTURES = os.path.join(ROOT, "tests", "fixtures")
 SHARED = os.path.join(os.path.dirname(ROOT), "shared")
 SECONDS = 120
 SKIPPED = 77
+UNSUPPORTED = 12  # the exit status is the number of tarn_code
 
 results = {"passed": 0, "failed": 0, "refused": 0}
 

@@ -6,6 +6,7 @@ timestamps ISO text with as many fraction digits as the unit has (+00:00 with a 
 """
 import json
 import math
+import struct
 from collections import Counter
 from decimal import Decimal
 
@@ -33,14 +34,17 @@ def iso_timestamp(value, unit, zone):
 
 
 def float_value(value, width):
-    import numpy
     if value is None:
         return None
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return float(str({16: numpy.float16, 32: numpy.float32, 64: numpy.float64}[width](value)))
+    if width == 64:
+        return value
+    code = {16: "<e", 32: "<f"}[width]
+    texts = ("%.*g" % (digits, value) for digits in range(1, 18))
+    return next(float(t) for t in texts if struct.pack(code, float(t)) == struct.pack(code, value))
 
 
 def each(column, fn):

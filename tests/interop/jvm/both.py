@@ -1,0 +1,215 @@
+"""Spark and the command take turns on one table."""
+import json
+
+from data import NUMBERS, numbers
+from harness import equal, same
+from reads import meta
+
+CATALOGS = ("tarn", "files")
+
+
+def values(found):
+    """Rows of numbers() as a query."""
+    def one(r):
+        text = "null" if r["s"] is None else "'%s'" % r["s"]
+        return "(%d, %d, %s, cast('%r' as double), timestamp_ntz '%s')" % (r["id"], r["k"], text, r["d"], r["at"].replace("T", " "))
+    return "select * from values %s as n(id, k, s, d, at)" % ", ".join(one(r) for r in found)
+
+
+def appends(shop):
+    """Appends in turn, then overwrites in turn."""
+    found = numbers(60)
+    table = shop.make(found[:10], NUMBERS, "--partition-by", "bucket(3, id), day(at)")
+    for start in range(10, 60, 20):
+        shop.sql("insert into {} %s" % values(found[start:start + 10]), table)
+        shop.agree(table, found[:start + 10])
+        shop.ingest(table, found[start + 10:start + 20])
+        shop.agree(table, found[:start + 20])
+    equal(len(shop.cat(table + ".snapshots").rows), 6 + (60 - 10) // 20 - 2)
+    shop.sql("insert overwrite {} %s" % values(found[:5]), table)
+    shop.agree(table, found[:5])
+    shop.ingest(table, found[5:9], "--mode", "replace-partitions")
+    shop.agree(table)
+    meta(shop, table)
+
+
+appends.catalogs = CATALOGS
+
+
+def row_changes(shop):
+    """Spark deletes, updates and merges, by rewriting files and by delete files; we read, append and delete after each."""
+    found = numbers(90)
+    for mode in ("copy-on-write", "merge-on-read"):
+        for granularity in ("file", "partition"):
+            properties = ["write.%s.mode=%s" % (what, mode) for what in ("delete", "update", "merge")] + ["write.delete.granularity=" + granularity]
+            table = shop.make(found[:60], NUMBERS, "--partition-by", "truncate(3, k)", *[w for p in properties for w in ("-p", p)])
+            shop.sql("delete from {} where id %% 4 = 1", table)
+            want = [r for r in found[:60] if r["id"] % 4 != 1]
+            shop.agree(table, want)
+            shop.ingest(table, found[60:70])
+            want += found[60:70]
+            shop.sql("update {} set s = 'updated', d = d + 1 where k = 2", table)
+            want = [{**r, "s": "updated", "d": r["d"] + 1} if r["k"] == 2 else r for r in want]
+            shop.agree(table, want)
+            shop.sql("merge into {} t using (%s) n on t.id = n.id when matched and n.id < 65 then delete "
+                     "when matched then update set s = 'merged' when not matched then insert *" % values(found[62:75]), table)
+            want = [{**r, "s": "merged"} if 65 <= r["id"] < 70 else r for r in want if not 62 <= r["id"] < 65] + found[70:75]
+            shop.agree(table, want)
+            shop.filters_hold(table, "id = 68", "s = 'merged' and k > 2", "s is null")
+            shop.tarn("delete", table, "--where", "id >= 10 and id < 30")
+            want = [r for r in want if not 10 <= r["id"] < 30]
+            shop.agree(table, want)
+            shop.ingest(table, found[75:])
+            want += found[75:]
+            shop.agree(table, want)
+            shop.tarn("delete", table, "--where", "k = 2")
+            shop.agree(table, [r for r in want if r["k"] != 2])
+            if mode == "merge-on-read":
+                shop.sql("delete from {} where s = 'merged'", table)
+                shop.agree(table, [r for r in want if r["k"] != 2 and r["s"] != "merged"])
+                shop.ingest(table, found[:2], "--mode", "overwrite")
+                shop.agree(table, found[:2])
+            for snapshot in shop.cat(table + ".snapshots").rows:
+                number = snapshot["snapshot_id"]
+                same(shop.spark_rows(table, rest="version as of %d" % number), shop.cat(table, "--snapshot-id", number).rows)
+            meta(shop, table)
+
+
+def evolution(shop):
+    """Schema and partitioning altered in turn."""
+    for version in ("1", "2"):
+        table = shop.make(numbers(10), NUMBERS, "--format-version", version)
+        shop.sql("alter table {} add column note string comment 'n' after k", table)
+        shop.ingest(table, [{**r, "note": "x"} for r in numbers(5, 10)])
+        shop.agree(table)
+        shop.sql("alter table {} rename column s to text", table)
+        shop.sql("alter table {} alter column k type bigint", table)
+        shop.sql("alter table {} add column st struct<a: int, b: array<string>>", table)
+        shop.tarn("alter", table, "add-column", "st.c", "date")
+        shop.sql("alter table {} drop column st.b", table)
+        shop.tarn("alter", table, "rename-column", "st.a", "aa")
+        shop.sql("alter table {} add partition field bucket(4, id)", table)
+        shop.ingest(table, [{"id": 100, "k": 3000000000, "note": None, "text": "t", "d": 1.0, "at": "2024-01-01T00:00:00.000000",
+                             "st": {"aa": 1, "c": "2020-02-02"}}])
+        shop.agree(table)
+        shop.tarn("alter", table, "add-partition", "day(at)")
+        shop.sql("insert into {} select id + 1000, k, note, text, d, at, st from {}", table, table)
+        equal(len(shop.agree(table)), 32)
+        shop.sql("alter table {} drop partition field bucket(4, id)", table)
+        shop.tarn("alter", table, "drop-column", "note")
+        shop.sql("alter table {} write ordered by k desc, id", table)
+        shop.ingest(table, [{"id": 2000, "k": 1}])
+        equal(len(shop.agree(table)), 33)
+        shop.filters_hold(table, "id = 100", "id > 1000 and k = 3", "at >= timestamp_ntz '2024-01-05 00:00:00'", "st.aa = 1", "text = 's3'")
+        if version == "1":
+            shop.tarn("alter", table, "upgrade", "2")
+            shop.sql("alter table {} set tblproperties ('write.delete.mode'='merge-on-read')", table)
+            shop.sql("delete from {} where id %% 3 = 0", table)
+            shop.agree(table)
+        meta(shop, table)
+
+
+evolution.catalogs = CATALOGS
+
+
+def branches(shop):
+    """Branches and tags made by one and used by the other."""
+    found = numbers(50)
+    table = shop.make(found[:10], NUMBERS)
+    shop.sql("alter table {} create branch b1", table)
+    shop.ingest(table, found[10:20], "--branch", "b1")
+    shop.spark.sql("insert into %s.branch_b1 %s" % (shop.quoted(table), values(found[20:30])))
+    same(shop.cat(table, "--ref", "b1").rows, found[:30])
+    same(shop.spark_rows(table + ".branch_b1"), found[:30])
+    shop.agree(table, found[:10])
+    shop.sql("alter table {} create tag t1 retain 100 days", table)
+    shop.tarn("alter", table, "branch", "b2", "--max-ref-age-ms", "1000000000")
+    shop.spark.sql("delete from %s.branch_b2 where id < 5" % shop.quoted(table))
+    same(shop.cat(table, "--ref", "b2").rows, found[5:10])
+    shop.spark.sql("call %s.system.fast_forward('%s', 'main', 'b1')" % (shop.where, table))
+    shop.agree(table, found[:30])
+    shop.spark.sql("call %s.system.rollback_to_snapshot('%s', %d)" % (shop.where, table, shop.cat(table + ".snapshots").rows[0]["snapshot_id"]))
+    shop.agree(table, found[:10])
+    shop.ingest(table, found[30:])
+    shop.agree(table, found[:10] + found[30:])
+    same(shop.cat(table + ".refs").rows, shop.spark_rows(table + ".refs"))
+    meta(shop, table)
+
+
+def maintenance(shop):
+    """Spark compacts, rewrites manifests and expires snapshots of our table; we go on, and it goes on after us."""
+    found = numbers(80)
+    table = shop.make(found[:10], NUMBERS, "--partition-by", "k")
+    for start in range(10, 50, 10):
+        shop.ingest(table, found[start:start + 10])
+    shop.sql("delete from {} where id = 7", table)
+    want = [r for r in found[:50] if r["id"] != 7]
+    call = "call %s.system." % shop.where
+    shop.spark.sql(call + "rewrite_data_files(table => '%s', options => map('rewrite-all', 'true'))" % table)
+    shop.agree(table, want)
+    shop.spark.sql(call + "rewrite_manifests('%s')" % table)
+    shop.agree(table, want)
+    shop.spark.sql(call + "expire_snapshots(table => '%s', older_than => timestamp '2999-01-01 00:00:00', retain_last => 1)" % table)
+    shop.agree(table, want)
+    shop.ingest(table, found[50:60], "--merge-append")
+    shop.tarn("delete", table, "--where", "k = 1 or id < 20")
+    want = [r for r in want + found[50:60] if r["k"] != 1 and r["id"] >= 20]
+    shop.agree(table, want)
+    shop.spark.sql(call + "rewrite_data_files(table => '%s', strategy => 'sort', sort_order => 'id desc', options => map('rewrite-all', 'true'))" % table)
+    shop.sql("insert into {} %s" % values(found[60:70]), table)
+    shop.ingest(table, found[70:])
+    shop.agree(table, want + found[60:])
+    orphans = shop.spark.sql(call + "remove_orphan_files(table => '%s', older_than => timestamp '2001-01-01 00:00:00', dry_run => true)" % table)
+    equal(orphans.count(), 0)
+    meta(shop, table)
+
+
+maintenance.catalogs = CATALOGS
+
+
+def changes(shop):
+    """Incremental reads and changelogs by Spark over our commits and its own."""
+    found = numbers(30)
+    table = shop.make(found[:10], NUMBERS, "--partition-by", "k")
+    shop.ingest(table, found[10:20])
+    shop.sql("insert into {} %s" % values(found[20:]), table)
+    ids = [s["snapshot_id"] for s in shop.cat(table + ".snapshots").rows]
+    for start in (0, 1):
+        frame = shop.spark.read.format("iceberg").option("start-snapshot-id", str(ids[start])).option("end-snapshot-id", str(ids[2])).load(
+            "%s.%s" % (shop.where, table))
+        equal(sorted(r.id for r in frame.collect()), [r["id"] for r in found[10 * start + 10:]])
+    shop.tarn("delete", table, "--where", "id between 5 and 12")
+    shop.spark.sql("call %s.system.create_changelog_view(table => '%s', changelog_view => 'log', identifier_columns => array('id'))" % (shop.where, table))
+    log = [(r.id, r._change_type) for r in shop.spark.sql("select id, _change_type from log").collect()]
+    equal(sorted(log), sorted([(i, "INSERT") for i in range(30)] + [(i, "DELETE") for i in range(5, 13)]))
+
+
+def properties(shop):
+    """Properties, identifiers, locations and order set by one are the other's too."""
+    table = shop.make(numbers(5), "id long not null, k int not null, s string, d double, at timestamp", "--identifier", "id,k", "--sort-by",
+                      "k desc nulls last, id", "-p", "comment=made by us", "-p", "owner=o'x\"y")
+    shown = {r.key: r.value for r in shop.sql("show tblproperties {}", table).collect()}
+    equal([shown["comment"], shown["owner"], shown["identifier-fields"]], ["made by us", "o'x\"y", "[id,k]"])
+    equal(shown["sort-order"], "k DESC NULLS LAST, id ASC NULLS FIRST")
+    shop.sql("alter table {} set tblproperties ('a.b'='c=d', 'write.parquet.compression-codec'='gzip')", table)
+    shop.sql("alter table {} set identifier fields id", table)
+    shop.tarn("set", table, "mine=1", "--unset", "comment")
+    document = json.loads(shop.tarn("describe", table, "--json").out)
+    equal([document["properties"].get(k) for k in ("a.b", "mine", "comment", "owner")], ["c=d", "1", None, "o'x\"y"])
+    shown = {r.key: r.value for r in shop.sql("show tblproperties {}", table).collect()}
+    equal([shown.get("mine"), shown.get("comment"), shown["identifier-fields"]], ["1", None, "[id]"])
+    shop.ingest(table, numbers(5, 5))
+    shop.agree(table, numbers(10))
+    if shop.where == "tarn":
+        shop.sql("alter table {} rename to {}" .replace("to {}", "to %s_renamed" % shop.quoted(table)), table)
+        shop.agree(table + "_renamed", numbers(10))
+        shop.tarn("rename", table + "_renamed", table + "_again")
+        shop.agree(table + "_again", numbers(10))
+        table += "_again"
+    shop.tarn("drop", table)
+    assert not shop.spark.catalog.tableExists("%s.%s" % (shop.where, table))
+
+
+properties.catalogs = CATALOGS
+
+CASES = [appends, row_changes, evolution, branches, maintenance, changes, properties]
