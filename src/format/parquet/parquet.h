@@ -75,6 +75,8 @@ typedef struct parquet_scan_options {
     const parquet_range *ranges; /* NULL: all rows of the groups */
     size_t n_ranges;
     int64_t batch_rows; /* at most; 0: PARQUET_BATCH_ROWS */
+    bool parallel; /* columns of a batch are decoded side by side on the env's pool: for files of
+                      few row groups; where row groups are scanned side by side it only costs */
 } parquet_scan_options;
 
 /* options (may be NULL) is copied but for ranges, which must outlive the scan. No data is read yet.

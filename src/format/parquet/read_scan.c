@@ -3,6 +3,7 @@
  * Once for a scan the wanted nodes become columns to read and builders to fill; for every row group
  * the columns are opened anew on its bytes. A batch never crosses a gap or a row group, so that its
  * rows have consecutive numbers. */
+#include "base/pool.h"
 #include "format/parquet/parquet_read_int.h"
 
 struct parquet_scan {
@@ -11,6 +12,7 @@ struct parquet_scan {
     tarn_arena arena;       /* plan */
     tarn_arena group_arena; /* bytes and runs of the present row group */
     codec_ctx codec;
+    codec_ctx *codecs; /* one a column, when they are decoded in parallel; else NULL */
     const tarn_type *type;
     uint8_t *selected;
     uint8_t *groups;
@@ -170,6 +172,19 @@ static tarn_code copy_choices(parquet_scan *s, const parquet_scan_options *optio
     return s->type != NULL ? TARN_OK : err_nomem(err);
 }
 
+static tarn_code part_codecs(parquet_scan *s, tarn_error *err) {
+    codec_ctx *codecs = ARENA_ARRAY(&s->arena, codec_ctx, (size_t)s->n_columns);
+    if (codecs == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < s->n_columns; i++) {
+        codec_ctx_init(&codecs[i], s->env);
+        s->columns[i].codec = &codecs[i];
+    }
+    s->codecs = codecs;
+    return TARN_OK;
+}
+
 tarn_code parquet_scan_open(parquet_file *file, const parquet_scan_options *options,
                             parquet_scan **out, tarn_error *err) {
     parquet_scan *s = env_calloc(file->env, 1, sizeof *s);
@@ -186,6 +201,9 @@ tarn_code parquet_scan_open(parquet_file *file, const parquet_scan_options *opti
     TRY(builder_init(&s->root, s->env, s->type, err));
     const plan_place top = {file->schema, s->selected, 0, 0};
     TRY(plan_children(s, &top, -1, &s->root, err));
+    if (options != NULL && options->parallel && s->n_columns > 1 && env_threads(s->env) > 1) {
+        TRY(part_codecs(s, err));
+    }
     *out = s;
     s = NULL;
 done:
@@ -221,6 +239,9 @@ void parquet_scan_close(parquet_scan *s) {
         builder_release(&s->parts[i]);
     }
     codec_ctx_release(&s->codec);
+    for (int32_t i = 0; s->codecs != NULL && i < s->n_columns; i++) {
+        codec_ctx_release(&s->codecs[i]);
+    }
     arena_release(&s->arena);
     env_free(s->env, s);
 }
@@ -328,17 +349,30 @@ static tarn_code need_group(parquet_scan *s, bool *more, tarn_error *err) {
     return code;
 }
 
+/* The part of one column in the next n rows. */
+typedef struct batch_task {
+    parquet_scan *scan;
+    int64_t n;
+} batch_task;
+
+static tarn_code read_one(void *ctx, size_t index, tarn_error *err) {
+    const batch_task *task = ctx;
+    read_column *c = &task->scan->columns[index];
+    tarn_code code = column_seek(c, task->scan->at, err);
+    if (code == TARN_OK && c->builder != NULL) {
+        code = builder_reserve(c->builder, task->n, err);
+    }
+    return code == TARN_OK ? column_read(c, task->n, err) : code;
+}
+
 static tarn_code read_batch(parquet_scan *s, int64_t n, tarn_error *err) {
+    batch_task task = {s, n};
     tarn_code code = TARN_OK;
-    for (int32_t i = 0; i < s->n_columns && code == TARN_OK; i++) {
-        read_column *c = &s->columns[i];
-        code = column_seek(c, s->at, err);
-        if (code == TARN_OK && c->builder != NULL) {
-            code = builder_reserve(c->builder, n, err);
-        }
-        if (code == TARN_OK) {
-            code = column_read(c, n, err);
-        }
+    if (s->codecs != NULL) {
+        code = pool_for(s->env, (size_t)s->n_columns, read_one, &task, err);
+    }
+    for (int32_t i = 0; s->codecs == NULL && i < s->n_columns && code == TARN_OK; i++) {
+        code = read_one(&task, (size_t)i, err);
     }
     if (code == TARN_OK) {
         code = nested_fill(s->nodes, s->n_nodes, s->columns, n, err);

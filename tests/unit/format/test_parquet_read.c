@@ -64,7 +64,7 @@ static void test_whole_files(void **state) {
             uint8_t *want = load(names[i], "ndjson", &len);
             tarn_buf got;
             buf_init(&got, o.env, 0);
-            parquet_scan_options options = {.batch_rows = batch};
+            parquet_scan_options options = {.batch_rows = batch, .parallel = batch > 1};
             assert_ok(dump_scan(o.file, &options, &got, &rows, &err));
             assert_int_equal(rows, parquet_file_rows(o.file));
             assert_true(dump_compare(o.env, names[i], buf_str(&got), str_make(want, len)));
