@@ -52,7 +52,7 @@ def race(rounds, ours, *theirs):
 def lineitem(data):
     path = os.path.join(data, "lineitem.parquet")
     if not os.path.exists(path):
-        subprocess.run([os.path.join(os.path.dirname(sys.executable), "tpchgen-cli"), "-s", "1", "--format=parquet",
+        subprocess.run([os.path.join(os.path.dirname(sys.executable), "tpchgen-cli"), "parquet", "-s", "1",
                         "--tables", "lineitem", "--output-dir", data], check=True)
     return path
 
@@ -111,10 +111,10 @@ def bench_read(args):
         pq.write_table(table, path, compression=codec, row_group_size=1 << 20)
         tarn = Tarn(args.library, 1)
         pa.set_cpu_count(1)
-        a, b = race(args.rounds, lambda: tarn.read(path), lambda: pq.read_table(path, use_threads=False, pre_buffer=False))
+        a, b = race(args.rounds, lambda: tarn.read(path, keep=True), lambda: pq.read_table(path, use_threads=False, pre_buffer=False))
         report(f"read lineitem, {codec}, all columns, 1 thread", a, b, "pyarrow", "<= 0.80")
         columns = ["l_orderkey", "l_extendedprice", "l_shipdate"]
-        a, b = race(args.rounds, lambda: tarn.read(path, ",".join(columns)),
+        a, b = race(args.rounds, lambda: tarn.read(path, ",".join(columns), keep=True),
                     lambda: pq.read_table(path, columns=columns, use_threads=False, pre_buffer=False))
         report(f"read lineitem, {codec}, 3 columns, 1 thread", a, b, "pyarrow", "<= 0.80")
 
