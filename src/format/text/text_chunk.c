@@ -5,6 +5,8 @@
 #include "format/text/text_int.h"
 #include "format/text/text_scan.h"
 
+#define FIRST_READ ((size_t)64 << 10)
+
 void text_chunker_init(text_chunker *c, tarn_env *env, io_stream *stream,
                        const text_options *options) {
     memset(c, 0, sizeof *c);
@@ -18,16 +20,16 @@ void text_chunker_release(text_chunker *c) {
     buf_release(&c->carry);
 }
 
-/* Reads until bytes holds want bytes or the stream has ended. */
+/* Reads until bytes holds want bytes or the stream has ended. Memory grows with what comes. */
 static tarn_code fill(text_chunker *c, size_t want, tarn_buf *bytes, tarn_error *err) {
     tarn_code code = TARN_OK;
-    if (bytes->len < want) {
-        TRY(buf_reserve(bytes, want - bytes->len + 1 + TEXT_PADDING, err));
-    }
     while (bytes->len < want && !c->ended) {
         size_t got = 0;
+        size_t step = bytes->len > FIRST_READ ? bytes->len : FIRST_READ;
+        step = step < want - bytes->len ? step : want - bytes->len;
         TRY(env_check_cancel(c->env, err));
-        TRY(c->stream->read(c->stream, bytes->data + bytes->len, want - bytes->len, &got, err));
+        TRY(buf_reserve(bytes, step + 1 + TEXT_PADDING, err));
+        TRY(c->stream->read(c->stream, bytes->data + bytes->len, step, &got, err));
         bytes->len += got;
         c->bytes_read += (int64_t)got;
         c->ended = got == 0;
