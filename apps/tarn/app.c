@@ -199,6 +199,21 @@ static tarn_code open_path(const char *name, tarn_table **out) {
     return tarn_table_open_path(the_app.env, name, &options, out, &the_app.err);
 }
 
+const char *app_last_dot(const char *name, size_t len) {
+    const char *last = NULL;
+    char quote = '\0';
+    for (const char *p = name; p < name + len; p++) {
+        if (quote != '\0') {
+            quote = *p == quote ? '\0' : quote;
+        } else if (*p == '`' || *p == '"') {
+            quote = *p;
+        } else if (*p == '.') {
+            last = p;
+        }
+    }
+    return last;
+}
+
 tarn_code app_table(const char *name, tarn_table **out, const char **metadata_table) {
     tarn_catalog_handle *catalog;
     if (app_is_path(name)) {
@@ -209,9 +224,10 @@ tarn_code app_table(const char *name, tarn_table **out, const char **metadata_ta
         return code;
     }
     code = tarn_table_load(catalog, name, out, &the_app.err);
-    const char *dot = strrchr(name, '.');
-    if (code != TARN_NOT_FOUND || metadata_table == NULL || dot == NULL ||
-        memchr(name, '.', (size_t)(dot - name)) == NULL) {
+    const char *dot = app_last_dot(name, strlen(name));
+    bool unknown = code == TARN_NOT_FOUND || code == TARN_INVALID;
+    if (!unknown || metadata_table == NULL || dot == NULL ||
+        app_last_dot(name, (size_t)(dot - name)) == NULL) {
         return code;
     }
     tarn_error first = the_app.err;
@@ -266,6 +282,13 @@ tarn_code app_stream_error(struct ArrowArrayStream *stream, int status) {
 
 const char *app_format(const char *format) {
     return format != NULL ? format : !the_app.json && isatty(STDOUT_FILENO) ? "table" : "ndjson";
+}
+
+tarn_code app_check_format(const char *format) {
+    return format == NULL || strcmp(format, "ndjson") == 0 || strcmp(format, "csv") == 0 ||
+                   strcmp(format, "table") == 0
+               ? TARN_OK
+               : app_error(TARN_INVALID, "--format takes ndjson, csv or table, not \"%s\"", format);
 }
 
 tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows) {

@@ -47,6 +47,8 @@ tarn_code app_catalog(tarn_catalog_handle **out);
  * "ns.name.snapshots" where no such table exists but ns.name does. */
 tarn_code app_table(const char *name, tarn_table **out, const char **metadata_table);
 bool app_is_path(const char *name);
+/* The last dot outside quotes; NULL: none. */
+const char *app_last_dot(const char *name, size_t len);
 void app_close(void);
 
 /* Finds name in .pyiceberg.yaml (PYICEBERG_HOME, home, here): uri, warehouse and catalog name.
@@ -60,6 +62,7 @@ tarn_code app_stream_error(struct ArrowArrayStream *stream, int status);
  * terminal, ndjson in a pipe or with --json). Takes the stream. */
 tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows);
 const char *app_format(const char *format);
+tarn_code app_check_format(const char *format);
 
 /* Rows of one file, to standard output or (format "count") only their number. */
 typedef struct app_file_rows {

@@ -34,7 +34,7 @@ static int commit_edits(const char *name, const char *edits) {
 /* ---- alter ---- */
 
 static struct {
-    const char *doc, *name, *after, *before, *type;
+    const char *doc, *name, *after, *before;
     bool required, first;
     int64_t snapshot_id, max_age;
 } alter_options = {.snapshot_id = -1, .max_age = -1};
@@ -75,7 +75,7 @@ const opt_command alter_command = {
     "  branch NAME, tag NAME      with --snapshot-id\n"
     "  drop-ref NAME\n"
     "  rollback ID                makes an earlier snapshot current again\n"
-    "  upgrade VERSION            format version\n"
+    "  upgrade VERSION            format version 2 (3 for other engines: tarn only reads it)\n"
     "  location PATH\n\n"
     "Example:\n  tarn alter app.events add-column country string --after kind",
     2,
@@ -116,6 +116,21 @@ static void add_member(text *t, const char *name, const char *value) {
     text_add_json(t, value);
 }
 
+/* A sibling of path: --after b for a.c means a.b. */
+static void add_other(text *t, const char *path, const char *other) {
+    const char *dot = app_last_dot(path, strlen(path));
+    char *whole = NULL;
+    if (dot != NULL && app_last_dot(other, strlen(other)) == NULL) {
+        size_t len = (size_t)(dot - path) + strlen(other) + 2;
+        whole = malloc(len);
+        if (whole != NULL) {
+            snprintf(whole, len, "%.*s.%s", (int)(dot - path), path, other);
+        }
+    }
+    add_member(t, "other", whole != NULL ? whole : other);
+    free(whole);
+}
+
 static void add_move(text *t, const char *path) {
     if (alter_options.first) {
         text_add(t, ",{\"op\":\"move-first\"");
@@ -124,8 +139,8 @@ static void add_move(text *t, const char *path) {
     } else if (alter_options.before != NULL || alter_options.after != NULL) {
         text_add(t, ",{\"op\":\"%s\"", alter_options.before != NULL ? "move-before" : "move-after");
         add_member(t, "path", path);
-        add_member(t, "other",
-                   alter_options.before != NULL ? alter_options.before : alter_options.after);
+        add_other(t, path,
+                  alter_options.before != NULL ? alter_options.before : alter_options.after);
         text_add(t, "}");
     }
 }
@@ -151,8 +166,36 @@ static void add_options(text *t, const alter_rule *rule) {
     }
 }
 
+/* An option that the edit does nothing with is a mistake. */
+static const char *stray_option(const char *edit) {
+    bool adds = strcmp(edit, "add-column") == 0;
+    bool moves = adds || strcmp(edit, "move") == 0;
+    bool refs = strcmp(edit, "branch") == 0 || strcmp(edit, "tag") == 0;
+    const struct {
+        const char *name;
+        bool given, fits;
+    } options[] = {{"doc", alter_options.doc != NULL, adds},
+                   {"required", alter_options.required, adds},
+                   {"first", alter_options.first, moves},
+                   {"before", alter_options.before != NULL, moves},
+                   {"after", alter_options.after != NULL, moves},
+                   {"name", alter_options.name != NULL, strcmp(edit, "add-partition") == 0},
+                   {"snapshot-id", alter_options.snapshot_id >= 0, refs},
+                   {"max-ref-age-ms", alter_options.max_age >= 0, refs}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (options[i].given && !options[i].fits) {
+            return options[i].name;
+        }
+    }
+    return NULL;
+}
+
+static bool is_number(const char *value) {
+    return value[0] != '\0' && value[strspn(value, "0123456789")] == '\0';
+}
+
 static void add_argument(text *t, const alter_rule *rule, const char *name, const char *value) {
-    if (rule->numbers && value[strspn(value, "0123456789")] == '\0' && value[0] != '\0') {
+    if (rule->numbers) {
         text_add(t, ",\"%s\":%s", name, value);
     } else {
         add_member(t, name, value);
@@ -167,6 +210,10 @@ int cmd_alter(int argc, char **argv) {
     const char **args = command_begin(&alter_command, argc, argv, &n, &status);
     if (n < 0) {
         return status;
+    }
+    const char *stray = stray_option(args[1]);
+    if (stray != NULL) {
+        return app_usage("alter %s takes no --%s", args[1], stray);
     }
     if (strcmp(args[1], "move") == 0) {
         if (n != 3 ||
@@ -185,8 +232,10 @@ int cmd_alter(int argc, char **argv) {
                                 : app_usage("alter %s takes %d argument%s (see tarn alter --help)",
                                             args[1], rule->n_args, app_plural(rule->n_args));
         }
-        text_add(&edits, "[");
-        text_add(&edits, "{\"op\":\"%s\"", rule->op);
+        if (rule->numbers && !is_number(args[2])) {
+            return app_usage("alter %s takes a number, not \"%s\"", args[1], args[2]);
+        }
+        text_add(&edits, "[{\"op\":\"%s\"", rule->op);
         add_argument(&edits, rule, rule->first, args[2]);
         if (rule->second != NULL) {
             add_argument(&edits, rule, rule->second, args[3]);

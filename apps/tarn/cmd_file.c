@@ -182,11 +182,9 @@ int cmd_file(int argc, char **argv) {
         strcmp(args[0], "meta") != 0) {
         return app_usage("file takes cat, schema or meta, not \"%s\"", args[0]);
     }
-    for (int i = 1; i < n; i++) {
-        tarn_code code = show_file(args[0], args[i]);
-        if (code != TARN_OK) {
-            return app_fail(code);
-        }
+    tarn_code code = app_check_format(file_options.format);
+    for (int i = 1; i < n && code == TARN_OK; i++) {
+        code = show_file(args[0], args[i]);
     }
-    return 0;
+    return code == TARN_OK ? 0 : app_fail(code);
 }

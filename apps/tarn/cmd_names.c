@@ -52,17 +52,7 @@ const opt_command create_command = {
 
 /* Everything before the last dot outside quotes; NULL: none. */
 static char *namespace_of(const char *table) {
-    const char *last = NULL;
-    char quote = '\0';
-    for (const char *p = table; *p != '\0'; p++) {
-        if (quote != '\0') {
-            quote = *p == quote ? '\0' : quote;
-        } else if (*p == '`' || *p == '"') {
-            quote = *p;
-        } else if (*p == '.') {
-            last = p;
-        }
-    }
+    const char *last = app_last_dot(table, strlen(table));
     return last != NULL ? strndup(table, (size_t)(last - table)) : NULL;
 }
 
@@ -127,8 +117,11 @@ int cmd_create(int argc, char **argv) {
         return app_usage("create takes %s (see tarn create --help)",
                          create_options.ns ? "NAMESPACE with --namespace" : "TABLE and SCHEMA");
     }
-    if (create_options.format_version > 9) {
-        return app_usage("--format-version takes 1 or 2");
+    if (create_options.format_version > 2) {
+        return app_usage("--format-version takes 1 or 2 (tables of version 3 are only read)");
+    }
+    if (n == 2 && args[1][strspn(args[1], " \n\t")] == '\0') {
+        return app_usage("SCHEMA has no column (see tarn create --help)");
     }
     char *properties = app_properties_json(&create_options.properties);
     if (properties == NULL) {
@@ -303,7 +296,8 @@ const opt_command drop_command = {
     "drop",
     "TABLE | NAMESPACE --namespace",
     "forget a table, or an empty namespace",
-    "Without --purge the files stay, and `tarn register` can bring the table back.",
+    "Without --purge the files stay, and `tarn register` can bring the table back. (In a folder\n"
+    "catalog, dir:, the metadata files are the name: they go, and data files stay.)",
     1,
     1,
     DROP_SPECS,

@@ -202,7 +202,10 @@ int cmd_cat(int argc, char **argv) {
         return app_usage("--as-of takes a time such as 2026-01-31T12:00:00, not \"%s\"",
                          cat_options.as_of);
     }
-    tarn_code code = app_is_data_file(args[0]) ? cat_file(args[0]) : cat_table(args[0], &o);
+    tarn_code code = app_check_format(cat_options.format);
+    if (code == TARN_OK) {
+        code = app_is_data_file(args[0]) ? cat_file(args[0]) : cat_table(args[0], &o);
+    }
     return code == TARN_OK ? 0 : app_fail(code);
 }
 

@@ -52,12 +52,12 @@ static void print_usage(void) {
     for (size_t i = 0; i < N_COMMANDS; i++) {
         printf("  %-10s %s\n", COMMANDS[i].command->name, COMMANDS[i].command->summary);
     }
-    printf("\nTables are named ns.table in the catalog (-c, $TARN_CATALOG, or sqlite:./tarn.db), "
-           "or by the path of a\n"
-           "table folder or metadata file. Exit status: 0, or the number of the error's kind (man "
-           "tarn).\n"
-           "`tarn COMMAND --help` says more; `tarn completion bash` and `tarn man` print what "
-           "their names say.\n");
+    printf("\n");
+    opt_print_text(
+        "Tables are named ns.table in the catalog (-c, $TARN_CATALOG, or sqlite:./tarn.db), "
+        "or by the path of a table folder or metadata file. Exit status: 0, or the number "
+        "of the error's kind (tarn man). `tarn COMMAND --help` says more; `tarn completion "
+        "bash` and `tarn man` print what their names say.");
 }
 
 /* Completion for bash, made from the tables of options. */
@@ -106,6 +106,30 @@ static void print_roff(const char *text) {
     }
 }
 
+/* Paragraphs are filled, indented lines are not. */
+static void print_roff_text(const char *at) {
+    bool filled = true;
+    while (*at != '\0') {
+        size_t len = strcspn(at, "\n");
+        char *line = strndup(at, len);
+        bool fills = line == NULL || line[0] != ' ';
+        if (len == 0) {
+            printf("%s.PP\n", filled ? "" : ".fi\n");
+            fills = true;
+        } else if (fills != filled) {
+            printf("%s\n", fills ? ".fi" : ".nf");
+        }
+        if (line != NULL && len > 0) {
+            print_roff(line);
+            printf("\n");
+        }
+        filled = fills;
+        free(line);
+        at += len + (at[len] == '\n');
+    }
+    printf("%s", filled ? "" : ".fi\n");
+}
+
 static void print_man_options(const opt_spec *specs, size_t n) {
     for (size_t i = 0; i < n; i++) {
         printf(".TP\n.B ");
@@ -137,9 +161,8 @@ static int print_man(void) {
         print_roff(c->usage);
         printf("\n");
         print_roff(c->summary);
-        printf(".\n.PP\n.nf\n");
-        print_roff(c->about);
-        printf("\n.fi\n");
+        printf(".\n.PP\n");
+        print_roff_text(c->about);
         print_man_options(c->specs, c->n_specs);
     }
     printf(".SH OPTIONS OF EVERY COMMAND\n");

@@ -222,11 +222,46 @@ static void print_spec(const opt_spec *spec) {
     }
 }
 
+#define HELP_WIDTH 80
+
+/* Words of one paragraph, up to a line break that a blank or indented line follows. */
+static const char *print_paragraph(const char *at) {
+    size_t column = 0;
+    while (*at != '\0' && *at != '\n') {
+        size_t len = strcspn(at, " \n");
+        if (column > 0 && column + 1 + len > HELP_WIDTH) {
+            printf("\n");
+            column = 0;
+        }
+        printf("%s%.*s", column > 0 ? " " : "", (int)len, at);
+        column += len + (column > 0);
+        at += len;
+        bool joins = *at == '\n' && at[1] != '\n' && at[1] != ' ' && at[1] != '\0';
+        at += *at == ' ' || joins;
+    }
+    printf("\n");
+    return at;
+}
+
+void opt_print_text(const char *at) {
+    while (*at != '\0') {
+        if (*at == '\n' || *at == ' ') {
+            size_t len = strcspn(at, "\n");
+            printf("%.*s\n", (int)len, at);
+            at += len;
+        } else {
+            at = print_paragraph(at);
+        }
+        at += *at == '\n';
+    }
+}
+
 void opt_print_help(const opt_command *command) {
     size_t n_globals;
     const opt_spec *globals = opt_globals(&n_globals);
-    printf("tarn %s - %s\n\nUsage: tarn %s [options] %s\n\n%s\n", command->name, command->summary,
-           command->name, command->usage, command->about);
+    printf("tarn %s - %s\n\nUsage: tarn %s [options] %s\n\n", command->name, command->summary,
+           command->name, command->usage);
+    opt_print_text(command->about);
     if (command->n_specs > 0) {
         printf("\nOptions:\n");
     }

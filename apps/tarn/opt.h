@@ -29,10 +29,11 @@ typedef struct opt_spec {
 } opt_spec;
 
 typedef struct opt_command {
-    const char *name;       /* "ingest" */
-    const char *usage;      /* "TABLE FILE..." */
-    const char *summary;    /* one line */
-    const char *about;      /* paragraphs and examples of --help */
+    const char *name;    /* "ingest" */
+    const char *usage;   /* "TABLE FILE..." */
+    const char *summary; /* one line */
+    const char
+        *about; /* of --help: paragraphs, which are filled, and indented lines, which are not */
     int min_args, max_args; /* max -1: any number */
     const opt_spec *specs;
     size_t n_specs;
@@ -44,6 +45,8 @@ int opt_parse(const opt_command *command, int argc, char **argv, const char **ar
 /* Options of every command that stand before the command's name: index of what comes after them, or
  * -1 after a message on stderr. */
 int opt_take_globals(int argc, char **argv);
+/* Paragraphs filled to 80 columns; indented lines as they are. */
+void opt_print_text(const char *text);
 void opt_print_help(const opt_command *command);
 /* Which of n names (name_at gives them) somebody who typed this may have meant; NULL: none is near.
  */

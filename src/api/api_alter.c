@@ -219,7 +219,12 @@ static tarn_code make_change(tarn_arena *arena, const tarn_metadata *base, const
     }
     if (str_is(op, "remove-ref")) {
         out->kind = CHANGE_REMOVE_SNAPSHOT_REF;
-        return need_str(edit, op, "name", &out->text, err);
+        tarn_code code = need_str(edit, op, "name", &out->text, err);
+        if (code == TARN_OK && metadata_ref(base, out->text) == NULL) {
+            code = err_set(err, TARN_NOT_FOUND, "there is no branch or tag %.*s",
+                           STR_ARG(out->text));
+        }
+        return code;
     }
     if (str_is(op, "set-location")) {
         out->kind = CHANGE_SET_LOCATION;

@@ -342,6 +342,7 @@ static tarn_code choose_rows(tarn_file_reader *r, const tarn_file_options *o, ta
     if (r->text != NULL && r->output != r->root) {
         memset(&options, 0, sizeof options);
         options.file = r->name;
+        options.whole = true;
         TRY(project_plan(&r->arena, r->root, r->output, &options, &r->to_output, err));
     }
 done:

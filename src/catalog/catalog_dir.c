@@ -576,10 +576,14 @@ done:
 
 static tarn_code dir_rename(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
                             tarn_error *err) {
-    (void)c;
-    return err_set(err, TARN_UNSUPPORTED,
-                   "a table in a dir catalog is its folder and cannot be renamed: %.*s to %.*s",
-                   STR_ARG(from->name), STR_ARG(to->name));
+    tarn_arena arena;
+    (void)to;
+    arena_init(&arena, c->env);
+    tarn_code code = err_set(err, TARN_UNSUPPORTED,
+                             "a table in a dir catalog is its folder and cannot be renamed: %s",
+                             ident_label(&arena, from));
+    arena_release(&arena);
+    return code;
 }
 
 static int compare_versions(const void *a, const void *b) {
