@@ -303,6 +303,7 @@ static tarn_code open_text(tarn_file_reader *r, const tarn_file_options *o, tarn
         TRY(type_from_arrow(&r->arena, o->schema, &r->file_root, err));
     } else {
         TRY(text_infer(&r->arena, &stream, &options, 0, &r->file_root, err));
+        options.scalars_as_text = true;
     }
     int32_t next_id = 1;
     r->file_root = type_assign_ids(&r->arena, r->file_root, &next_id);

@@ -31,8 +31,10 @@ typedef struct text_options {
     bool no_header; /* CSV: columns by position, named by the schema (or column1, column2, ...) */
     const tarn_str *null_texts; /* CSV: unquoted texts that are null; none given: the empty text */
     int32_t n_null_texts;
-    bool ignore_unknown; /* NDJSON members and CSV columns that the schema lacks: ignore instead of
-                            reject */
+    bool ignore_unknown;  /* NDJSON members and CSV columns that the schema lacks: ignore instead of
+                             reject */
+    bool scalars_as_text; /* NDJSON: a number or boolean in a string column is its text instead of a
+                             bad record; for inferred schemas, where mixed columns are strings */
     bool case_insensitive;
     int64_t batch_rows;    /* most rows of a batch; 0: 16384 */
     size_t chunk_bytes;    /* 0: 2 MiB */

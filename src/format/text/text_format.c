@@ -16,32 +16,39 @@ static tarn_str part_name(const tarn_type *type, int32_t i) {
     return type->fields[i].name;
 }
 
-tarn_code text_column_init(text_column *column, tarn_arena *arena, tarn_str name,
-                           const tarn_type *type, tarn_error *err) {
+static tarn_code name_member(text_column *column, tarn_arena *arena, tarn_str name, bool first,
+                             tarn_error *err) {
     tarn_buf member;
-    memset(column, 0, sizeof *column);
-    column->type = type;
-    column->name = name;
     buf_init(&member, arena->env, 0);
     tarn_code code = TARN_OK;
-    TRY(buf_append_char(&member, '"', err));
+    TRY(buf_append_str(&member, first ? STR("\"") : STR(",\""), err));
     TRY(json_escape(&member, name, err));
     TRY(buf_append_str(&member, STR("\":"), err));
+    column->name = name;
     column->member = arena_str(arena, buf_str(&member));
-    int32_t n = type->kind == TARN_VARIANT ? 2 : type_is_nested(type) ? type->n_fields : 0;
+    code = column->member.data != NULL ? TARN_OK : err_nomem(err);
+done:
+    buf_release(&member);
+    return code;
+}
+
+tarn_code text_column_init(text_column *column, tarn_arena *arena, const tarn_type *type,
+                           tarn_error *err) {
+    tarn_code code = TARN_OK;
+    bool variant = type->kind == TARN_VARIANT;
+    int32_t n = variant ? 2 : type_is_nested(type) ? type->n_fields : 0;
+    column->type = type;
     column->children = ARENA_ARRAY(arena, text_column, (size_t)n + 1);
-    if (column->member.data == NULL || column->children == NULL) {
-        code = err_nomem(err);
-        goto done;
+    if (column->children == NULL) {
+        return err_nomem(err);
     }
     column->n_children = n;
     for (int32_t i = 0; i < n; i++) {
-        const tarn_type *part =
-            type->kind == TARN_VARIANT ? type_primitive(TARN_BINARY) : type->fields[i].type;
-        TRY(text_column_init(&column->children[i], arena, part_name(type, i), part, err));
+        const tarn_type *part = variant ? type_primitive(TARN_BINARY) : type->fields[i].type;
+        TRY(text_column_init(&column->children[i], arena, part, err));
+        TRY(name_member(&column->children[i], arena, part_name(type, i), i == 0, err));
     }
 done:
-    buf_release(&member);
     return code;
 }
 
@@ -255,9 +262,6 @@ static tarn_code put_json_object(const text_column *column, int64_t i, tarn_buf 
     bool map = column->type->kind == TARN_MAP;
     TRY(buf_append_char(out, '{', err));
     for (int32_t c = 0; c < column->n_children; c++) {
-        if (c > 0) {
-            TRY(buf_append_char(out, ',', err));
-        }
         TRY(buf_append_str(out, column->children[c].member, err));
         if (map) {
             TRY(put_json_items(&column->children[c], column->view.offsets[i],

@@ -57,6 +57,7 @@ typedef struct text_decoder {
     int32_t *successor; /* which member came after which, last time */
     tarn_buf scratch;   /* unescaped strings */
     tarn_buf nested;    /* JSON text of a CSV cell */
+    tarn_buf key_slots; /* hash table of the keys of a large map */
     const char *record; /* start of the record at hand */
     const char *p;
     const char *end; /* of the chunk, without padding */

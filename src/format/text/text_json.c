@@ -345,10 +345,25 @@ static tarn_code read_boolean(text_decoder *d, const text_node *node, tarn_build
     return builder_bool(b, truth, d->err);
 }
 
+/* A number or boolean as it stands, for a string column that takes them. */
+static tarn_code read_scalar_text(text_decoder *d, const text_node *node, tarn_builder *b) {
+    bool whole;
+    const char *start = d->p;
+    const char *end = is_literal(start, "true", 4)    ? start + 4
+                      : is_literal(start, "false", 5) ? start + 5
+                                                      : number_end(start, &whole);
+    if (end == NULL || node->kind != TARN_STRING) {
+        return mismatch(d, node, start);
+    }
+    d->p = end;
+    return text_append_bytes(b, start, (size_t)(end - start), d->err);
+}
+
 static tarn_code read_text(text_decoder *d, const text_node *node, tarn_builder *b) {
     tarn_str text;
     if (*d->p != '"') {
-        return mismatch(d, node, d->p);
+        return d->plan->options.scalars_as_text ? read_scalar_text(d, node, b)
+                                                : mismatch(d, node, d->p);
     }
     tarn_code code = read_string(d, node, &text);
     if (code != TARN_OK) {
@@ -498,6 +513,50 @@ static tarn_str key_at(const tarn_builder *keys, int64_t i) {
                     (size_t)(keys->offsets[i + 1] - keys->offsets[i]));
 }
 
+/* The number of a key from first on that stands there twice, or -1. Few are compared in pairs, many
+ * by a hash table (slots of 1 + number, 0: free). */
+static tarn_code find_duplicate(text_decoder *d, const tarn_builder *keys, int64_t first,
+                                int64_t *found) {
+    size_t n_slots = 2 * PAIRWISE;
+    *found = -1;
+    if (keys->length - first <= PAIRWISE) {
+        for (int64_t i = first; i < keys->length; i++) {
+            for (int64_t k = first; k < i; k++) {
+                *found = str_eq(key_at(keys, k), key_at(keys, i)) ? i : *found;
+            }
+        }
+        return TARN_OK;
+    }
+    while (n_slots < 2 * (size_t)(keys->length - first)) {
+        n_slots *= 2;
+    }
+    buf_reset(&d->key_slots);
+    tarn_code code = buf_reserve(&d->key_slots, n_slots * sizeof(uint32_t), d->err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    uint32_t *slots = (uint32_t *)(void *)d->key_slots.data;
+    memset(slots, 0, n_slots * sizeof *slots);
+    for (int64_t i = first; i < keys->length && *found < 0; i++) {
+        size_t at = (size_t)str_hash(key_at(keys, i)) & (n_slots - 1);
+        for (; slots[at] != 0 && *found < 0; at = (at + 1) & (n_slots - 1)) {
+            *found = str_eq(key_at(keys, slots[at] - 1), key_at(keys, i)) ? i : -1;
+        }
+        slots[at] = (uint32_t)i + 1;
+    }
+    return TARN_OK;
+}
+
+static tarn_code close_plain_map(text_decoder *d, const text_node *node, tarn_builder *b,
+                                 int64_t first) {
+    int64_t twice;
+    tarn_code code = find_duplicate(d, &b->children[0], first, &twice);
+    if (code == TARN_OK && twice >= 0) {
+        return text_bad(d, node, "key %.*s was there twice", STR_ARG(key_at(b->children, twice)));
+    }
+    return code == TARN_OK ? builder_close(b, d->err) : code;
+}
+
 /* The map {"a": 1, ...}: only for keys that are strings. */
 static tarn_code read_plain_map(text_decoder *d, const text_node *node, tarn_builder *b) {
     tarn_code code = TARN_OK;
@@ -509,11 +568,6 @@ static tarn_code read_plain_map(text_decoder *d, const text_node *node, tarn_bui
             return expected(d, node, d->p, "a member's name");
         }
         TRY(read_string(d, node, &name));
-        for (int64_t i = first; i < keys->length && keys->length - first <= PAIRWISE; i++) {
-            if (str_eq(key_at(keys, i), name)) {
-                return text_bad(d, node, "key %.*s was there twice", STR_ARG(name));
-            }
-        }
         TRY(text_append_bytes(keys, name.data, name.len, d->err));
         d->p = skip_space(d->p);
         if (*d->p != ':') {
@@ -532,7 +586,7 @@ static tarn_code read_plain_map(text_decoder *d, const text_node *node, tarn_bui
         }
     }
     d->p++;
-    code = builder_close(b, d->err);
+    code = close_plain_map(d, node, b, first);
 done:
     return code;
 }

@@ -189,6 +189,7 @@ tarn_code text_decoder_init(text_decoder *d, tarn_env *env, const text_plan *pla
     d->plan = plan;
     buf_init(&d->scratch, env, 0);
     buf_init(&d->nested, env, 0);
+    buf_init(&d->key_slots, env, 0);
     d->successor = env_alloc(env, ((size_t)plan->n_predict + 1) * sizeof *d->successor);
     if (d->successor == NULL) {
         return err_nomem(err);
@@ -206,6 +207,7 @@ void text_decoder_release(text_decoder *d) {
     builder_release(&d->rows);
     buf_release(&d->scratch);
     buf_release(&d->nested);
+    buf_release(&d->key_slots);
     memset(d, 0, sizeof *d);
 }
 

@@ -303,7 +303,7 @@ static tarn_code put_hex(text_decoder *d, const text_node *node, tarn_builder *b
     }
     TRY(text_room(b, d->err));
     if (!fixed) {
-        TRY(builder_reserve_bytes(b, len, d->err));
+        TRY(builder_reserve_bytes(b, len > 0 ? len : 1, d->err)); /* so that there are bytes */
     }
     uint8_t *to = fixed ? b->values + (size_t)b->length * len : b->bytes + b->bytes_len;
     for (size_t i = 0; i < len; i++) {

@@ -13,15 +13,15 @@ typedef struct text_column text_column;
 struct text_column {
     const tarn_type *type;
     tarn_str name;
-    tarn_str member; /* "name": as JSON */
+    tarn_str member; /* "name": as JSON, with a comma in front unless it is the first */
     tarn_view view;
     text_column *children;
     int32_t n_children;
 };
 
 /* ---- text_format.c ---- */
-tarn_code text_column_init(text_column *column, tarn_arena *arena, tarn_str name,
-                           const tarn_type *type, tarn_error *err) TARN_MUST_USE;
+tarn_code text_column_init(text_column *column, tarn_arena *arena, const tarn_type *type,
+                           tarn_error *err) TARN_MUST_USE;
 /* The columns of root (a column of a struct type) to those of batch. */
 void text_column_bind(text_column *root, const tarn_batch *batch);
 /* Whether values of the type are JSON without quotes, but for NaN and infinities. */

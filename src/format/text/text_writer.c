@@ -16,6 +16,7 @@ struct text_writer {
     tarn_buf out;
     text_table *table;
     bool begun;
+    bool special[256]; /* CSV: bytes that may stand only between quotes */
 };
 
 tarn_code text_writer_new(tarn_env *env, const tarn_type *root, const text_options *options,
@@ -40,9 +41,14 @@ tarn_code text_writer_new(tarn_env *env, const tarn_type *root, const text_optio
         code = err_nomem(err);
         goto done;
     }
+    w->special[(unsigned char)w->options.delimiter] = true;
+    w->special[(unsigned char)w->options.quote] = true;
+    w->special[(unsigned char)w->options.escape] = w->options.escape != '\0';
+    w->special['\n'] = true;
+    w->special['\r'] = true;
     w->options.n_null_texts = options->n_null_texts > 0 ? 1 : 0;
     w->options.null_texts = null_text;
-    TRY(text_column_init(&w->root, &w->arena, STR(""), root, err));
+    TRY(text_column_init(&w->root, &w->arena, root, err));
     if (options->kind == TEXT_TABLE) {
         TRY(text_table_new(env, &w->root, &w->options, &w->out, &w->table, err));
     }
@@ -70,9 +76,6 @@ static tarn_code put_json_row(text_writer *w, int64_t row, tarn_error *err) {
     TRY(buf_append_char(&w->out, '{', err));
     for (int32_t i = 0; i < w->root.n_children; i++) {
         const text_column *column = &w->root.children[i];
-        if (i > 0) {
-            TRY(buf_append_char(&w->out, ',', err));
-        }
         TRY(buf_append_str(&w->out, column->member, err));
         TRY(text_put_json(column, row, &w->out, err));
     }
@@ -83,13 +86,14 @@ done:
 
 /* ---- CSV ---- */
 
-static bool needs_quotes(const text_options *o, tarn_str cell, bool first) {
+static bool needs_quotes(const text_writer *w, tarn_str cell, bool first) {
+    const text_options *o = &w->options;
+    bool special = false;
     for (size_t i = 0; i < cell.len; i++) {
-        char c = cell.data[i];
-        if (c == o->delimiter || c == o->quote || c == '\n' || c == '\r' ||
-            (o->escape != '\0' && c == o->escape)) {
-            return true;
-        }
+        special |= w->special[(unsigned char)cell.data[i]];
+    }
+    if (special) {
+        return true;
     }
     /* A reader may skip a blank line, take the empty text for null, or three bytes for a mark. */
     return cell.len == 0 || str_eq(cell, o->null_texts[0]) ||
@@ -126,8 +130,7 @@ static tarn_code quote_cell(const text_options *o, tarn_buf *out, size_t start, 
 
 static tarn_code close_cell(text_writer *w, size_t start, bool first, tarn_error *err) {
     tarn_str cell = str_make(w->out.data + start, w->out.len - start);
-    return needs_quotes(&w->options, cell, first) ? quote_cell(&w->options, &w->out, start, err)
-                                                  : TARN_OK;
+    return needs_quotes(w, cell, first) ? quote_cell(&w->options, &w->out, start, err) : TARN_OK;
 }
 
 static tarn_code put_csv_header(text_writer *w, tarn_error *err) {

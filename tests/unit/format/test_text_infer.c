@@ -19,6 +19,7 @@ static void infer_with(const char *text, const text_options *in, size_t max_byte
     assert_ok(type_text(root, &type, &err));
     text_case_same(&type, want);
     text_options again = *in;
+    again.scalars_as_text = true;
     again.reject = text_case_reject;
     again.reject_ctx = &t;
     assert_ok(text_case_copy(&t, stream, root, &again, &out));
@@ -82,6 +83,14 @@ static void kinds_of_members(void **state) {
     ndjson("", "struct<>");
 }
 
+/* Mixed scalars are strings, and are read as the text that stands there. */
+static void mixed_members_are_texts(void **state) {
+    (void)state;
+    infer_with("{\"a\":1.50}\n{\"a\":\"x\"}\n{\"a\":true}\n{\"a\":null}\n",
+               &(text_options){.kind = TEXT_NDJSON}, 0, "struct<a: string>",
+               "{\"a\":\"1.50\"}\n{\"a\":\"x\"}\n{\"a\":\"true\"}\n{\"a\":null}\n");
+}
+
 static void values_that_have_no_type_together(void **state) {
     (void)state;
     text_case t;
@@ -117,6 +126,7 @@ int main(void) {
         cmocka_unit_test(without_a_header),
         cmocka_unit_test(null_texts_say_nothing),
         cmocka_unit_test(kinds_of_members),
+        cmocka_unit_test(mixed_members_are_texts),
         cmocka_unit_test(values_that_have_no_type_together),
         cmocka_unit_test(the_stream_begins_again),
     };

@@ -190,6 +190,42 @@ static void nested_values(void **state) {
         "16: column m: '}' at byte 13 stood where a member's name was expected\n");
 }
 
+/* Many keys are compared by a table, and so are those of a map in a map. */
+static void large_maps(void **state) {
+    (void)state;
+    tarn_buf text;
+    tarn_buf rows;
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_env *env = test_env();
+    buf_init(&text, env, 0);
+    buf_init(&rows, env, 0);
+    for (int twice = 0; twice < 2; twice++) {
+        assert_ok(buf_printf(&text, &err, "{\"m\":{"));
+        for (int i = 0; i < 100; i++) {
+            assert_ok(buf_printf(&text, &err, "%s\"k%d\":{\"a%d\":1}", i > 0 ? "," : "",
+                                 twice && i == 90 ? 3 : i, i));
+        }
+        assert_ok(buf_printf(&text, &err, "}}\n"));
+    }
+    assert_ok(buf_append_char(&text, '\0', &err));
+    assert_ok(buf_printf(&rows, &err, "{\"m\":{\"keys\":["));
+    for (int i = 0; i < 100; i++) {
+        assert_ok(buf_printf(&rows, &err, "%s\"k%d\"", i > 0 ? "," : "", i));
+    }
+    assert_ok(buf_printf(&rows, &err, "],\"values\":["));
+    for (int i = 0; i < 100; i++) {
+        assert_ok(
+            buf_printf(&rows, &err, "%s{\"keys\":[\"a%d\"],\"values\":[1]}", i > 0 ? "," : "", i));
+    }
+    assert_ok(buf_printf(&rows, &err, "]}}\n"));
+    assert_ok(buf_append_char(&rows, '\0', &err));
+    check("struct<m: map<string, map<string, int>>>", (const char *)text.data,
+          (const char *)rows.data, "2: column m: key k3 was there twice\n");
+    buf_release(&text);
+    buf_release(&rows);
+    test_env_done(env);
+}
+
 static void members_missing_twice_and_unknown(void **state) {
     (void)state;
     const char *schema = "struct<a: int, b: struct<c: int>>";
@@ -327,6 +363,7 @@ int main(void) {
         cmocka_unit_test(dates_and_times),
         cmocka_unit_test(bytes_and_booleans),
         cmocka_unit_test(nested_values),
+        cmocka_unit_test(large_maps),
         cmocka_unit_test(members_missing_twice_and_unknown),
         cmocka_unit_test(records_that_are_no_objects),
         cmocka_unit_test(required_columns),

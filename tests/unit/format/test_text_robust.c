@@ -202,6 +202,44 @@ static void threads_read_in_order(void **state) {
     test_env_done(env);
 }
 
+typedef struct endless_stream {
+    io_stream base;
+    char fill;
+} endless_stream;
+
+static tarn_code read_endless(io_stream *base, void *dst, size_t cap, size_t *got,
+                              tarn_error *err) {
+    (void)err;
+    memset(dst, ((endless_stream *)base)->fill, cap);
+    *got = cap;
+    return TARN_OK;
+}
+
+static void close_endless(io_stream *base) {
+    (void)base;
+}
+
+/* A record without an end is LIMIT, and memory stays bounded. */
+static void records_without_end(void **state) {
+    (void)state;
+    static const text_kind kinds[] = {TEXT_NDJSON, TEXT_CSV};
+    for (size_t i = 0; i < 2; i++) {
+        tarn_env *env = test_env();
+        text_case t;
+        text_case_init(&t, env);
+        endless_stream s = {{env, "endless", read_endless, close_endless}, i == 0 ? 'x' : '"'};
+        text_options in = {.kind = kinds[i], .no_header = true};
+        text_options out = {.kind = TEXT_NDJSON};
+        const tarn_type *root = NULL;
+        tarn_error err = TARN_ERROR_INIT;
+        assert_ok(type_from_text(&t.arena, STR("struct<a: string>"), &root, &err));
+        assert_code(text_case_copy(&t, &s.base, root, &in, &out), TARN_LIMIT);
+        assert_non_null(strstr(t.err.message, "endless: a record was longer than 67108864 bytes"));
+        text_case_done(&t);
+        test_env_done(env);
+    }
+}
+
 static tarn_str read_fixture(const char *name, char *text, size_t cap) {
     char path[512];
     (void)snprintf(path, sizeof path, "%s/bugs/B10/%s", TARN_TEST_FIXTURES, name);
@@ -241,9 +279,9 @@ static void decimals_with_exponents(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damaged_ndjson),          cmocka_unit_test(damaged_csv),
-        cmocka_unit_test(failing_allocations),     cmocka_unit_test(threads_read_in_order),
-        cmocka_unit_test(decimals_with_exponents),
+        cmocka_unit_test(damaged_ndjson),      cmocka_unit_test(damaged_csv),
+        cmocka_unit_test(failing_allocations), cmocka_unit_test(threads_read_in_order),
+        cmocka_unit_test(records_without_end), cmocka_unit_test(decimals_with_exponents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
