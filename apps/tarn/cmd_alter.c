@@ -35,14 +35,12 @@ static int commit_edits(const char *name, const char *edits) {
 
 static struct {
     const char *doc, *name, *after, *before;
-    bool required, first;
+    bool first;
     int64_t snapshot_id, max_age;
 } alter_options = {.snapshot_id = -1, .max_age = -1};
 
 static const opt_spec ALTER_SPECS[] = {
     {"doc", 0, OPT_TEXT, &alter_options.doc, "TEXT", "add-column: what it holds"},
-    {"required", 0, OPT_FLAG, &alter_options.required, "",
-     "add-column: not null (empty tables and format version 3)"},
     {"first", 0, OPT_FLAG, &alter_options.first, "", "add-column, move: before all others"},
     {"before", 0, OPT_TEXT, &alter_options.before, "COLUMN", "add-column, move: before this one"},
     {"after", 0, OPT_TEXT, &alter_options.after, "COLUMN", "add-column, move: after this one"},
@@ -58,7 +56,7 @@ const opt_command alter_command = {
     "TABLE EDIT [ARGUMENT...]",
     "change schema, partitioning, order, refs or format version",
     "Edits:\n"
-    "  add-column PATH TYPE       with --doc, --required, --first, --before, --after; PATH may be "
+    "  add-column PATH TYPE       with --doc, --first, --before, --after; PATH may be "
     "a.b\n"
     "  drop-column PATH\n"
     "  rename-column PATH NAME\n"
@@ -149,9 +147,6 @@ static void add_options(text *t, const alter_rule *rule) {
     if (alter_options.doc != NULL && strcmp(rule->edit, "add-column") == 0) {
         add_member(t, "doc", alter_options.doc);
     }
-    if (alter_options.required) {
-        text_add(t, ",\"required\":true");
-    }
     if (alter_options.name != NULL && strcmp(rule->edit, "add-partition") == 0) {
         add_member(t, "name", alter_options.name);
     }
@@ -175,7 +170,6 @@ static const char *stray_option(const char *edit) {
         const char *name;
         bool given, fits;
     } options[] = {{"doc", alter_options.doc != NULL, adds},
-                   {"required", alter_options.required, adds},
                    {"first", alter_options.first, moves},
                    {"before", alter_options.before != NULL, moves},
                    {"after", alter_options.after != NULL, moves},

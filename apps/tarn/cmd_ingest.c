@@ -180,6 +180,11 @@ static tarn_code suggest_schema(ingest *in, const char *path, struct ArrowSchema
     if (code == TARN_OK) {
         code = tarn_file_schema(reader, schema, &the_app.err);
     }
+    if (code == TARN_OK && schema->n_children == 0) {
+        code = app_error(TARN_INVALID,
+                         "%s holds nothing to make columns of; --schema says what they are",
+                         strcmp(path, "-") == 0 ? "standard input" : path);
+    }
     if (code == TARN_OK && strcmp(path, "-") == 0) {
         in->first = reader;
         return TARN_OK;

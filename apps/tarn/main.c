@@ -226,7 +226,8 @@ static int run_command(size_t i, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* these two are errors of write: */
+    signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < N_COMMANDS && argc == 3 && strcmp(argv[1], "help") == 0; i++) {
         if (strcmp(argv[2], COMMANDS[i].command->name) == 0) {
             opt_print_help(COMMANDS[i].command);

@@ -147,14 +147,19 @@ tarn_code err_add(tarn_error *err, tarn_code code, const char *fmt, ...) {
     if (err == NULL) {
         return code;
     }
+    char text[sizeof err->detail];
+    va_list args;
+    va_start(args, fmt);
+    (void)put_text(text, 0, sizeof text, fmt, args);
+    va_end(args);
+    if (strstr(err->message, text) != NULL) { /* said already */
+        return code;
+    }
     size_t used = strlen(err->detail);
     if (used > 0) {
         used = append_text(err->detail, used, sizeof err->detail, ", ");
     }
-    va_list args;
-    va_start(args, fmt);
-    (void)put_text(err->detail, used, sizeof err->detail, fmt, args);
-    va_end(args);
+    (void)append_text(err->detail, used, sizeof err->detail, "%s", text);
     return code;
 }
 

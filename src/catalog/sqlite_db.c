@@ -2,6 +2,12 @@
  * within SQLite for BUSY_TIMEOUT_MS; after that the statement is an error and had no effect. */
 #include "catalog/sqlite_db.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #define BUSY_TIMEOUT_MS 30000
 
 static tarn_code code_of(int result) {
@@ -22,10 +28,36 @@ static tarn_code code_of(int result) {
     }
 }
 
+/* What the system said. SQLite tries to open a file that it may not write for reading, and what is
+ * kept is the answer to that. */
+static int find_os_code(const sqlite_db *db, int primary) {
+    int os_code = primary == SQLITE_FULL ? ENOSPC
+                  : primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR
+                      ? sqlite3_system_errno(db->handle)
+                      : 0;
+    char folder[4096];
+    const char *slash = strrchr(db->path, '/');
+    size_t len = slash != NULL ? (size_t)(slash - db->path) + 1 : 0;
+    if (primary == SQLITE_CANTOPEN && len > 0 && len < sizeof folder) {
+        memcpy(folder, db->path, len);
+        folder[len] = '\0';
+        os_code = access(folder, W_OK) != 0 ? errno : os_code;
+    }
+    return os_code;
+}
+
 static tarn_code fail(const sqlite_db *db, int result, const char *what, tarn_error *err) {
     if ((result & 0xff) == SQLITE_BUSY || (result & 0xff) == SQLITE_LOCKED) {
         return err_set(err, TARN_IO, "catalog database %s was locked by another for too long",
                        db->path);
+    }
+    int primary = result & 0xff;
+    if (db->read_only && primary == SQLITE_READONLY) {
+        return err_set(err, db->why.code, "%s", db->why.message);
+    }
+    int os_code = find_os_code(db, primary);
+    if (os_code != 0) {
+        return err_os(err, os_code, "catalog database %s: %s failed", db->path, what);
     }
     return err_set(err, code_of(result), "catalog database %s: %s failed: %s", db->path, what,
                    db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(result));
@@ -41,19 +73,18 @@ static tarn_code start_new(sqlite_db *db, tarn_error *err) {
     return code;
 }
 
-tarn_code sqlite_open(sqlite_db *db, const char *path, tarn_error *err) {
-    db->path = path;
-    db->handle = NULL;
+static tarn_code open_with(sqlite_db *db, const char *name, int flags, tarn_error *err) {
     tarn_code code = TARN_OK;
-    int result =
-        sqlite3_open_v2(path, &db->handle,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
+    int result = sqlite3_open_v2(name, &db->handle, flags | SQLITE_OPEN_FULLMUTEX, NULL);
     if (result != SQLITE_OK) {
         code = fail(db, result, "opening", err);
         goto done;
     }
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS);
+    /* A commit is one sync of the write-ahead log. Folding the log into the database at every close
+     * would cost a one-row append more than the append itself; SQLite does it every 1000 pages. */
+    (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     result = sqlite3_exec(db->handle, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
     if (result != SQLITE_OK) {
         code = fail(db, result, "a setting", err);
@@ -63,6 +94,53 @@ tarn_code sqlite_open(sqlite_db *db, const char *path, tarn_error *err) {
 done:
     if (code != TARN_OK) {
         sqlite_close(db);
+    }
+    return code;
+}
+
+/* A log or journal beside it with something in it: somebody has it open, or died with a change half
+ * done. */
+static bool is_in_use(const char *path) {
+    static const char *const endings[] = {"-wal", "-journal"};
+    char name[4096];
+    struct stat info;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        int len = snprintf(name, sizeof name, "%s%s", path, endings[i]);
+        if ((size_t)len >= sizeof name || (stat(name, &info) == 0 && info.st_size > 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "file:PATH?immutable=1"; false: too long. */
+static bool name_immutable(const char *path, char *out, size_t cap) {
+    static const char tail[] = "?immutable=1";
+    size_t at = (size_t)snprintf(out, cap, "file:");
+    for (; *path != '\0'; path++) {
+        if (at + 4 + sizeof tail > cap) {
+            return false;
+        }
+        bool special = *path == '?' || *path == '#' || *path == '%';
+        at += (size_t)snprintf(out + at, cap - at, special ? "%%%02X" : "%c", (unsigned char)*path);
+    }
+    (void)snprintf(out + at, cap - at, "%s", tail);
+    return true;
+}
+
+tarn_code sqlite_open(sqlite_db *db, const char *path, tarn_error *err) {
+    char name[4096];
+    db->path = path;
+    db->handle = NULL;
+    db->read_only = false;
+    db->why = (tarn_error)TARN_ERROR_INIT;
+    tarn_code code = open_with(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db->why);
+    if ((code == TARN_DENIED || (code != TARN_OK && db->why.os_code != 0)) &&
+        access(path, R_OK) == 0 && !is_in_use(path) && name_immutable(path, name, sizeof name)) {
+        db->read_only = true;
+        code = open_with(db, name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, err);
+    } else if (code != TARN_OK && err != NULL) {
+        *err = db->why;
     }
     return code;
 }

@@ -12,9 +12,14 @@
 typedef struct sqlite_db {
     sqlite3 *handle;
     const char *path; /* for errors; lives as long as handle */
+    bool read_only;   /* opened as it lies on the disk */
+    tarn_error why;   /* then: what stood against opening it for changes */
 } sqlite_db;
 
-/* Opens or makes the database; one that is made gets a write-ahead log. */
+/* Opens or makes the database; one that is made gets a write-ahead log. A log asks even readers for
+ * room in its folder: where there is none (a full disk, a folder that cannot be written) and nobody
+ * else has the database open, it is read as it lies. Changes then fail with what stood against
+ * them. */
 tarn_code sqlite_open(sqlite_db *db, const char *path, tarn_error *err) TARN_MUST_USE;
 void sqlite_close(sqlite_db *db);
 

@@ -165,7 +165,7 @@ static void clean_up(commit_work *work, const path_list *kept) {
             continue;
         }
         tarn_code code = store_remove(work->store, path, &err);
-        if (code != TARN_OK && code != TARN_NOT_FOUND) {
+        if (code != TARN_OK && code != TARN_NOT_FOUND && store_exists(work->store, path)) {
             env_log(work->env, TARN_LOG_WARN, "commit", "cleanup", "%s", err.message);
         }
     }
