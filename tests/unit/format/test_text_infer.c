@@ -1,7 +1,10 @@
 /* Goal: a sample suggests the schema that reads it, and the stream begins again behind it.
  * Method: small texts are inferred, the type is told as text, and the same stream is then read with
  * it. */
+#include "format/codec.h"
 #include "text_case.h"
+
+#define FLIGHTS TARN_TEST_SHARED "/data/flights/flights.csv.gz"
 
 static void infer_with(const char *text, const text_options *in, size_t max_bytes, const char *want,
                        const char *rows) {
@@ -120,6 +123,54 @@ static void the_stream_begins_again(void **state) {
                "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n");
 }
 
+/* A real file: every flight that left New York in 2013, with NA for null. */
+static void flights(void **state) {
+    (void)state;
+    FILE *file = fopen(FLIGHTS, "rb");
+    if (file == NULL) {
+        skip();
+    }
+    static const tarn_str nulls[] = {{"NA", 2}};
+    text_options in = {.kind = TEXT_CSV, .null_texts = nulls, .n_null_texts = 1};
+    text_options out = {.kind = TEXT_NDJSON};
+    static const size_t cap = (size_t)16 << 20;
+    char *bytes = malloc(cap);
+    assert_non_null(bytes);
+    size_t len = fread(bytes, 1, cap, file);
+    (void)fclose(file);
+    text_case t;
+    io_stream *packed = NULL;
+    io_stream *stream = NULL;
+    const tarn_type *root = NULL;
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_env *env = test_env();
+    text_case_init(&t, env);
+    assert_ok(text_case_stream(&t, str_make(bytes, len), &packed));
+    assert_ok(codec_stream_open(env, CODEC_GZIP, packed, &stream, &err));
+    assert_ok(text_infer(&t.arena, &stream, &in, 1 << 20, &root, &err));
+    tarn_buf type;
+    buf_init(&type, env, 0);
+    assert_ok(type_text(root, &type, &err));
+    text_case_same(&type, "struct<year: long, month: long, day: long, dep_time: long, "
+                          "sched_dep_time: long, dep_delay: long, arr_time: long, "
+                          "sched_arr_time: long, arr_delay: long, carrier: string, flight: long, "
+                          "tailnum: string, origin: string, dest: string, air_time: long, "
+                          "distance: long, hour: long, minute: long, time_hour: timestamptz>");
+    assert_ok(text_case_copy(&t, stream, root, &in, &out));
+    assert_int_equal(t.rows, 336776);
+    tarn_str first =
+        STR("{\"year\":2013,\"month\":1,\"day\":1,\"dep_time\":517,\"sched_dep_time\":515,"
+            "\"dep_delay\":2,\"arr_time\":830,\"sched_arr_time\":819,\"arr_delay\":11,"
+            "\"carrier\":\"UA\",\"flight\":1545,\"tailnum\":\"N14228\",\"origin\":\"EWR\","
+            "\"dest\":\"IAH\",\"air_time\":227,\"distance\":1400,\"hour\":5,\"minute\":15,"
+            "\"time_hour\":\"2013-01-01T10:00:00.000000+00:00\"}\n");
+    assert_true(str_starts_with(buf_str(&t.out), first));
+    buf_release(&type);
+    text_case_done(&t);
+    test_env_done(env);
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_of_cells),
@@ -129,6 +180,7 @@ int main(void) {
         cmocka_unit_test(mixed_members_are_texts),
         cmocka_unit_test(values_that_have_no_type_together),
         cmocka_unit_test(the_stream_begins_again),
+        cmocka_unit_test(flights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
