@@ -83,7 +83,7 @@ static tarn_code read_type(tarn_arena *arena, const json_value *edit, tarn_str o
     const json_value *value = json_get(edit, "type");
     tarn_str text;
     if (json_is(value, JSON_OBJECT)) {
-        return type_from_json(arena, value, out, err);
+        return api_blame_caller(type_from_json(arena, value, out, err), err);
     }
     tarn_code code = need_str(edit, op, "type", &text, err);
     return code == TARN_OK ? type_from_text(arena, text, out, err) : code;
@@ -221,8 +221,8 @@ static tarn_code make_change(tarn_arena *arena, const tarn_metadata *base, const
         out->kind = CHANGE_REMOVE_SNAPSHOT_REF;
         tarn_code code = need_str(edit, op, "name", &out->text, err);
         if (code == TARN_OK && metadata_ref(base, out->text) == NULL) {
-            code = err_set(err, TARN_NOT_FOUND, "there is no branch or tag %.*s",
-                           STR_ARG(out->text));
+            code =
+                err_set(err, TARN_NOT_FOUND, "there is no branch or tag %.*s", STR_ARG(out->text));
         }
         return code;
     }
@@ -316,7 +316,7 @@ tarn_code tarn_table_alter(tarn_table *table, const char *edits_json, tarn_outco
     arena_init(&arena, table->env);
     api_reset_outcome(outcome);
     TRY(api_check_writable(table, err));
-    TRY(json_parse(&arena, str_of(edits_json), "edits", &edits, err));
+    TRY(api_json(&arena, edits_json, "edits", &edits, err));
     if (edits->kind != JSON_ARRAY || edits->count > MAX_EDITS) {
         code = err_set(err, TARN_INVALID, "edits were not a JSON array of at most %d objects",
                        MAX_EDITS);

@@ -244,8 +244,8 @@ static tarn_code read_schema(tarn_arena *arena, const tarn_create_options *optio
     json_value *json;
     const tarn_schema *schema;
     if (options->schema_json != NULL) {
-        TRY(json_parse(arena, str_of(options->schema_json), "schema", &json, err));
-        TRY(schema_from_json(arena, json, &schema, err));
+        TRY(api_json(arena, options->schema_json, "schema", &json, err));
+        TRY(api_blame_caller(schema_from_json(arena, json, &schema, err), err));
         out->root = schema->root;
     } else if (options->schema_text != NULL) {
         TRY(type_columns_from_text(arena, str_of(options->schema_text), &out->root, err));

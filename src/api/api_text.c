@@ -25,6 +25,19 @@ tarn_code api_give_text(tarn_env *env, tarn_buf *text, char **out, tarn_error *e
     return TARN_OK;
 }
 
+tarn_code api_blame_caller(tarn_code code, tarn_error *err) {
+    if (code != TARN_CORRUPT) {
+        return code;
+    }
+    err->code = TARN_INVALID;
+    return TARN_INVALID;
+}
+
+tarn_code api_json(tarn_arena *arena, const char *text, const char *what, json_value **out,
+                   tarn_error *err) {
+    return api_blame_caller(json_parse(arena, str_of(text), what, out, err), err);
+}
+
 tarn_code api_properties(tarn_arena *arena, const char *json, const char *what,
                          tarn_properties *out, tarn_error *err) {
     json_value *root;
@@ -32,7 +45,7 @@ tarn_code api_properties(tarn_arena *arena, const char *json, const char *what,
     if (json == NULL) {
         return TARN_OK;
     }
-    tarn_code code = json_parse(arena, str_of(json), what, &root, err);
+    tarn_code code = api_json(arena, json, what, &root, err);
     if (code != TARN_OK) {
         return code;
     }

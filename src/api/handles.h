@@ -38,6 +38,11 @@ void handle_release(tarn_catalog_handle *catalog); /* takes NULL */
 /* Moves a buffer's text into an allocation of the caller's (tarn_text_free); releases the buffer.
  */
 tarn_code api_give_text(tarn_env *env, tarn_buf *text, char **out, tarn_error *err) TARN_MUST_USE;
+/* JSON that the caller gave: what it breaks is the caller's doing (INVALID), not stored bytes'
+ * (CORRUPT). */
+tarn_code api_blame_caller(tarn_code code, tarn_error *err);
+tarn_code api_json(tarn_arena *arena, const char *text, const char *what, json_value **out,
+                   tarn_error *err) TARN_MUST_USE;
 /* {"k":"v"} into properties; NULL text: none. Numbers and booleans are taken as their text. */
 tarn_code api_properties(tarn_arena *arena, const char *json, const char *what,
                          tarn_properties *out, tarn_error *err) TARN_MUST_USE;
