@@ -324,11 +324,12 @@ static tarn_code read_plain_bytes(read_column *c, tarn_builder *b, size_t n, tar
     const uint8_t *at = v->at;
     int32_t *offsets = b->offsets + b->length + 1;
     size_t len = b->bytes_len;
+    const size_t end = len + most;
     for (size_t i = 0; i < n; i++) {
         const size_t left = (size_t)(v->end - at);
         const size_t size = left >= 4 ? num_load_u32(at) : SIZE_MAX;
-        if (left < 4 || size > left - 4) {
-            return too_short(c, err);
+        if (left < 4 || size > left - 4 || size > end - len) {
+            return too_short(c, err); /* n values and their lengths do not fit into the page */
         }
         copy_bytes(b->bytes + len, at + 4, size, left - 4);
         len += size;

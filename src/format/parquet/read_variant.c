@@ -210,8 +210,8 @@ static int by_name(const void *a, const void *b) {
 /* Puts the header of an object or array before its content, which begins at start. The members from
  * first on are what it holds, and are taken off. */
 static tarn_code end_container(rebuilder *r, bool object, size_t start, size_t first) {
-    member *m = (member *)(void *)r->members.data + first;
-    const size_t n = r->members.len / sizeof *m - first;
+    const size_t n = r->members.len / sizeof(member) - first;
+    member *m = n > 0 ? (member *)(void *)r->members.data + first : NULL;
     const size_t len = r->out.len - start;
     size_t top_id = 0;
     if (object && n > 1) {

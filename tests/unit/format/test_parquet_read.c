@@ -345,6 +345,53 @@ static void test_bad_text(void **state) {
     test_env_done(env);
 }
 
+/* A first value that takes the whole page is within it, but leaves nothing for the others. */
+static void test_greedy_value(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    const tarn_type *root = NULL;
+    tarn_builder b;
+    tarn_batch batch = {0};
+    tarn_buf out;
+    io_sink *sink = NULL;
+    parquet_writer *w = NULL;
+    parquet_write_options options;
+    arena_init(&arena, env);
+    buf_init(&out, env, 0);
+    parquet_write_options_init(&options);
+    options.codec = CODEC_NONE;
+    options.dictionary_bytes = 0;
+    assert_ok(type_from_text(&arena, STR("struct<s: string not null>"), &root, &err));
+    assert_ok(builder_init(&b, env, root, &err));
+    for (int i = 0; i < 100; i++) {
+        assert_ok(builder_bytes(&b.children[0], STR("abcd"), &err));
+        assert_ok(builder_close(&b, &err));
+    }
+    assert_ok(builder_finish_batch(&b, &batch, &err));
+    assert_ok(io_sink_memory(env, &out, &sink, &err));
+    assert_ok(parquet_writer_new(env, root, &options, sink, &w, &err));
+    assert_ok(parquet_writer_write(w, &batch, &err));
+    assert_ok(parquet_writer_close(w, &arena, NULL, &err));
+    parquet_writer_free(w);
+    batch_release(&batch);
+    builder_release(&b);
+    for (size_t i = 0; i + 12 < out.len; i++) {
+        if (memcmp(out.data + i, "\4\0\0\0abcd\4\0\0\0", 12) == 0) {
+            const uint32_t all = 100 * 8 - 4;
+            memcpy(out.data + i, &all, sizeof all);
+            break;
+        }
+    }
+    const parquet_options reading = {.skip_checksums = true};
+    assert_code(dump_memory(env, "greedy", out.data, out.len, &reading, NULL, &err), TARN_CORRUPT);
+    assert_non_null(strstr(err.message, "column s of row group 0"));
+    buf_release(&out);
+    arena_release(&arena);
+    test_env_done(env);
+}
+
 /* Any bytes: an answer or an error, and nothing is left behind. */
 static void test_changed_bytes(void **state) {
     (void)state;
@@ -504,8 +551,8 @@ int main(void) {
         cmocka_unit_test(test_whole_files),   cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_selection),     cmocka_unit_test(test_pruning),
         cmocka_unit_test(test_statistics),    cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_changed_bytes), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_changed_bytes), cmocka_unit_test(test_greedy_value),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
