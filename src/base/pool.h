@@ -33,6 +33,12 @@ tarn_code pool_for(tarn_env *env, size_t count,
                    tarn_code (*run)(void *ctx, size_t index, tarn_error *err), void *ctx,
                    tarn_error *err) TARN_MUST_USE;
 
+/* The same for work that waits for the system more than it computes, on up to 16 threads made for
+ * this call; every index runs, also after a failure. Locks may be held; run takes none of them. */
+tarn_code pool_for_blocking(size_t count,
+                            tarn_code (*run)(void *ctx, size_t index, tarn_error *err), void *ctx,
+                            tarn_error *err) TARN_MUST_USE;
+
 /* Made and freed by env only. */
 struct tarn_pool *pool_new(tarn_env *env, uint32_t threads);
 void pool_free(struct tarn_pool *pool);

@@ -477,7 +477,7 @@ done:
 static tarn_code send_version(dir_commit *w, tarn_outcome_kind *outcome, tarn_error *err) {
     tarn_error cause = TARN_ERROR_INIT;
     bool sent = false;
-    tarn_code code = document_send(&w->doc, w->self->base.store, &sent, &cause);
+    tarn_code code = document_send(&w->doc, w->self->base.store, STORE_CREATE, &sent, &cause);
     *outcome = TARN_NOT_COMMITTED;
     if (code == TARN_OK) {
         *outcome = TARN_COMMITTED;

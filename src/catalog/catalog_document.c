@@ -90,13 +90,13 @@ tarn_str document_bytes(const catalog_document *doc) {
     return doc->packed.len > 0 ? buf_str(&doc->packed) : buf_str(&doc->json);
 }
 
-tarn_code document_send(const catalog_document *doc, tarn_store *store, bool *sent,
+tarn_code document_send(const catalog_document *doc, tarn_store *store, store_mode mode, bool *sent,
                         tarn_error *err) {
     tarn_str bytes = document_bytes(doc);
     io_sink *sink = NULL;
     tarn_code code;
     *sent = false;
-    TRY(store_create(store, doc->version->metadata_location, STORE_CREATE, &sink, err));
+    TRY(store_create(store, doc->version->metadata_location, mode, &sink, err));
     TRY(io_write(sink, bytes.data, bytes.len, err));
     TRY(env_check_cancel(store->env, err));
     *sent = true;

@@ -41,7 +41,7 @@ tarn_code document_pack(catalog_document *doc, tarn_str location, bool gzip,
 tarn_str document_bytes(const catalog_document *doc);
 /* Writes it if nothing is there. *sent: the store was asked to show it, so that a failure other
  * than CONFLICT may have taken effect. */
-tarn_code document_send(const catalog_document *doc, tarn_store *store, bool *sent,
+tarn_code document_send(const catalog_document *doc, tarn_store *store, store_mode mode, bool *sent,
                         tarn_error *err) TARN_MUST_USE;
 /* Removes the documents that fell out of the log, when the table wants that; failures are logged.
  */

@@ -248,7 +248,10 @@ static tarn_code swap(sqlite_work *w, tarn_outcome_kind *outcome, tarn_error *er
     tarn_error cause = TARN_ERROR_INIT;
     bool shown = false;
     bool sent = false;
-    tarn_code code = document_send(&w->doc, store, &shown, &cause);
+    tarn_code code = document_send(&w->doc, store, STORE_CREATE_LATER, &shown, &cause);
+    if (code == TARN_OK) { /* all that the pointer will lead to */
+        code = store_sync(store, &cause);
+    }
     if (code == TARN_OK) {
         code = move_pointer(w, &sent, &cause);
         *outcome = code == TARN_OK ? TARN_COMMITTED : sent ? look_again(w) : TARN_NOT_COMMITTED;

@@ -63,6 +63,10 @@ tarn_code store_make_folder(tarn_store *store, tarn_str folder, tarn_error *err)
     return code != TARN_OK ? code : store->vt->make_folder(store, folder, err);
 }
 
+tarn_code store_sync(tarn_store *store, tarn_error *err) {
+    return store->vt->sync != NULL ? store->vt->sync(store, err) : TARN_OK;
+}
+
 tarn_code store_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
     tarn_code code = check_path(store, folder, err);
     return code != TARN_OK ? code : store->vt->remove_folder(store, folder, err);

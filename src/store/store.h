@@ -17,7 +17,10 @@ typedef enum store_traits {
 
 typedef enum store_mode {
     STORE_CREATE, /* CONFLICT when the object exists; never replaces */
-    STORE_REPLACE
+    STORE_REPLACE,
+    /* As STORE_CREATE, but durable only after the next store_sync, or the next finish of another
+     * mode, of this store: for files that nothing names before a pointer moves. */
+    STORE_CREATE_LATER
 } store_mode;
 
 typedef struct store_stat_info {
@@ -59,6 +62,8 @@ typedef struct store_vtable {
                              tarn_error *err); /* CONFLICT when it was made before */
     tarn_code (*remove_folder)(tarn_store *store, tarn_str folder,
                                tarn_error *err); /* NOT_FOUND; CONFLICT when not empty */
+    /* What was finished before, and the folders made, are durable when it returns. Optional. */
+    tarn_code (*sync)(tarn_store *store, tarn_error *err);
     void (*close)(tarn_store *store);
 } store_vtable;
 
@@ -81,6 +86,9 @@ tarn_code store_list_folder(tarn_store *store, tarn_str folder, store_folder_fn 
                             tarn_error *err) TARN_MUST_USE;
 tarn_code store_make_folder(tarn_store *store, tarn_str folder, tarn_error *err) TARN_MUST_USE;
 tarn_code store_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) TARN_MUST_USE;
+/* The barrier before a pointer moves: everything finished so far is durable. A failure means that
+ * it may not be. */
+tarn_code store_sync(tarn_store *store, tarn_error *err) TARN_MUST_USE;
 void store_close(tarn_store *store); /* takes NULL */
 
 /* Whole small objects. */
@@ -109,7 +117,7 @@ tarn_code store_moved_new(tarn_store *inner, tarn_str from, tarn_str to, tarn_st
 
 /* Faults for tests: the k-th call from now on fails (or "the process dies there" through die). One
  * call each: open, read_at, create, write, finish, stat, remove, list, list_folder, make_folder,
- * remove_folder. */
+ * remove_folder, sync. */
 typedef struct store_fault_plan {
     int64_t fail_at;       /* 1: the next call; 0: never */
     bool fail_forever;     /* all later ones too */

@@ -2,8 +2,8 @@
  * took effect (a lost answer), or by the death of the process at that point.
  *
  * Counted calls: open, read_at, create, write, finish, stat, remove, list, list_folder,
- * make_folder, remove_folder. Abort and close are not: they cannot fail. The plan is the caller's
- * and is touched under the store's lock only. */
+ * make_folder, remove_folder, sync. Abort and close are not: they cannot fail. The plan is the
+ * caller's and is touched under the store's lock only. */
 #include "store/store.h"
 
 #include <pthread.h>
@@ -245,6 +245,17 @@ done:
     return code;
 }
 
+static tarn_code fault_sync(tarn_store *store, tarn_error *err) {
+    fault_store *self = (fault_store *)store;
+    fault f = next_fault(self, "sync");
+    tarn_code code;
+    TRY(strike(&f, false, STR("everything"), err));
+    TRY(store_sync(self->inner, err));
+    code = strike(&f, true, STR("everything"), err);
+done:
+    return code;
+}
+
 static tarn_code fault_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
     fault_store *self = (fault_store *)store;
     fault f = next_fault(self, "remove_folder");
@@ -274,6 +285,7 @@ static const store_vtable FAULT_VTABLE = {
     .list_folder = fault_list_folder,
     .make_folder = fault_make_folder,
     .remove_folder = fault_remove_folder,
+    .sync = fault_sync,
     .close = fault_close,
 };
 

@@ -2,7 +2,8 @@
  *
  * Writing: a temporary file beside the target takes the bytes through one buffer, is synced and
  * closed, and then gets its name by link(2) (STORE_CREATE: the file system picks one winner) or
- * rename(2) (STORE_REPLACE); then the folder is synced. A file under its own name is therefore
+ * rename(2) (STORE_REPLACE); then the folder is synced. With STORE_CREATE_LATER both syncs wait for
+ * the next barrier (store_file_sync.c). A file under its own name is therefore
  * always whole. Temporary names are ".NAME.tmp-" and 16 hex digits; listing leaves them out.
  *
  * Names are bytes: no percent decoding, no folding. Only a file: scheme in front is taken off. */
@@ -26,6 +27,7 @@
 typedef struct file_store {
     tarn_store base;
     bool sync;
+    sync_queue later;
 } file_store;
 
 typedef struct file_source {
@@ -37,7 +39,7 @@ typedef struct file_source {
 typedef struct file_sink {
     io_sink base;
     int fd;
-    bool sync;
+    file_store *store;
     bool failed; /* a write failed: finish must not make the rest visible */
     store_mode mode;
     uint8_t *buffer; /* made at the first write that fits into it */
@@ -156,40 +158,33 @@ done:
     return code;
 }
 
-/* fsync of a folder: some file systems have none to offer, which they say by EINVAL. */
-static tarn_code sync_folder(const char *folder, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    int fd = open_retry(folder, O_RDONLY | O_DIRECTORY);
-    if (fd < 0) {
-        return err_os(err, errno, "folder %s could not be opened to sync it", folder);
-    }
-    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) {
-        code = err_os(err, errno, "folder %s could not be synced", folder);
-    }
-    (void)close(fd);
-    return code;
-}
-
-/* Syncs the folder that holds the first len bytes of path (their last slash parts them). */
-static tarn_code sync_parent(char *path, size_t len, tarn_error *err) {
+/* Length of the folder that holds the first len bytes of path, with its slash. */
+static size_t parent_len(const char *path, size_t len) {
     while (len > 0 && path[len - 1] == '/') {
         len--;
     }
     while (len > 0 && path[len - 1] != '/') {
         len--;
     }
+    return len;
+}
+
+static tarn_code sync_parent(char *path, size_t len, tarn_error *err) {
+    len = parent_len(path, len);
     if (len == 0) {
-        return sync_folder(".", err);
+        return sync_queue_sync_folder(".", err);
     }
     char kept = path[len];
     path[len] = 0;
-    tarn_code code = sync_folder(path, err);
+    tarn_code code = sync_queue_sync_folder(path, err);
     path[len] = kept;
     return code;
 }
 
-/* Makes the folder named by the first len bytes of path, and those above it. */
-static tarn_code make_folders(char *path, size_t len, bool sync, tarn_error *err) {
+/* Makes the folder named by the first len bytes of path, and those above it; durable now or later.
+ */
+static tarn_code make_folders(file_store *store, char *path, size_t len, bool later,
+                              tarn_error *err) {
     tarn_code code = TARN_OK;
     for (size_t i = 1; i <= len && code == TARN_OK; i++) {
         if (path[i - 1] == '/' || (i < len && path[i] != '/')) {
@@ -198,9 +193,16 @@ static tarn_code make_folders(char *path, size_t len, bool sync, tarn_error *err
         char kept = path[i];
         path[i] = 0;
         if (mkdir(path, 0777) == 0) {
-            code = sync ? sync_parent(path, i, err) : TARN_OK;
-        } else if (errno != EEXIST && !store_file_is_folder(path)) {
-            code = err_os(err, errno, "folder %s could not be made", path);
+            if (store->sync && later) {
+                code = sync_queue_folder(&store->later, path, parent_len(path, i), err);
+            } else if (store->sync) {
+                code = sync_parent(path, i, err);
+            }
+        } else if (errno != EEXIST) {
+            int os_code = errno; /* a folder that is there is no error, whatever mkdir said */
+            code = store_file_is_folder(path)
+                       ? TARN_OK
+                       : err_os(err, os_code, "folder %s could not be made", path);
         }
         path[i] = kept;
     }
@@ -353,33 +355,58 @@ static tarn_code publish_new(file_sink *self, tarn_error *err) {
     return TARN_OK;
 }
 
+/* The file's content, durable before it gets its name; what was put off comes first, since whoever
+ * reads the name may follow it there. */
+static tarn_code settle(file_sink *self, tarn_error *err) {
+    if (self->store->sync) {
+        tarn_code code = sync_queue_flush(&self->store->later, err);
+        if (code != TARN_OK) {
+            return code;
+        }
+        if (fsync(self->fd) != 0) {
+            return err_os(err, errno, "file %s could not be synced", self->path);
+        }
+    }
+    int fd = self->fd;
+    self->fd = -1;
+    if (close(fd) != 0 && errno != EINTR) { /* network file systems tell of lost writes here */
+        return err_os(err, errno, "file %s could not be closed", self->path);
+    }
+    return TARN_OK;
+}
+
+static tarn_code finish_later(file_sink *self, tarn_error *err) {
+    int fd = self->fd;
+    if (!self->store->sync) {
+        return TARN_OK;
+    }
+    self->fd = -1;
+    return sync_queue_file(&self->store->later, fd, self->path, self->folder_len, err);
+}
+
 static tarn_code sink_finish(io_sink *sink, tarn_error *err) {
     file_sink *self = (file_sink *)sink;
     tarn_code code;
     bool published = false;
+    bool later = self->mode == STORE_CREATE_LATER;
     if (self->failed) {
         code = err_set(err, TARN_IO, "an earlier write of file %s had failed", self->path);
         goto done;
     }
     TRY(flush_buffer(self, err));
-    if (self->sync && fsync(self->fd) != 0) {
-        code = err_os(err, errno, "file %s could not be synced", self->path);
-        goto done;
+    if (!later) {
+        TRY(settle(self, err));
     }
-    int fd = self->fd;
-    self->fd = -1;
-    if (close(fd) != 0 && errno != EINTR) { /* network file systems tell of lost writes here */
-        code = err_os(err, errno, "file %s could not be closed", self->path);
-        goto done;
-    }
-    if (self->mode == STORE_CREATE) {
+    if (self->mode != STORE_REPLACE) {
         TRY(publish_new(self, err));
     } else if (rename(self->temp, self->path) != 0) {
         code = err_os(err, errno, "file %s could not be given its name", self->path);
         goto done;
     }
     published = true;
-    if (self->sync) {
+    if (later) {
+        TRY(finish_later(self, err));
+    } else if (self->store->sync) {
         TRY(sync_parent(self->path, strlen(self->path), err));
     }
 done:
@@ -399,7 +426,8 @@ static tarn_code open_temp(file_sink *self, tarn_error *err) {
             return TARN_OK;
         }
         if (errno == ENOENT && self->folder_len > 0) {
-            tarn_code code = make_folders(self->path, self->folder_len, self->sync, err);
+            tarn_code code = make_folders(self->store, self->path, self->folder_len,
+                                          self->mode == STORE_CREATE_LATER, err);
             if (code != TARN_OK) {
                 return code;
             }
@@ -431,7 +459,7 @@ static tarn_code file_create(tarn_store *store, tarn_str path, store_mode mode, 
     memcpy(self->path, name, len + 1);
     self->base = (io_sink){env, self->path, 0, sink_write, sink_finish, sink_abort};
     self->fd = -1;
-    self->sync = ((file_store *)store)->sync;
+    self->store = (file_store *)store;
     self->mode = mode;
     const char *slash = strrchr(self->path, '/');
     self->folder_len = slash != NULL ? (size_t)(slash - self->path) + 1 : 0;
@@ -489,7 +517,7 @@ done:
 }
 
 static tarn_code file_make_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
-    bool sync = ((file_store *)store)->sync;
+    file_store *self = (file_store *)store;
     char *name = NULL;
     tarn_code code;
     TRY(copy_path(store->env, folder, &name, err));
@@ -499,14 +527,14 @@ static tarn_code file_make_folder(tarn_store *store, tarn_str folder, tarn_error
     }
     const char *slash = strrchr(name, '/');
     if (slash != NULL) {
-        TRY(make_folders(name, (size_t)(slash - name), sync, err));
+        TRY(make_folders(self, name, (size_t)(slash - name), false, err));
     }
     if (mkdir(name, 0777) != 0) {
         code = errno == EEXIST ? err_set(err, TARN_CONFLICT, "folder %s was already there", name)
                                : err_os(err, errno, "folder %s could not be made", name);
         goto done;
     }
-    code = sync ? sync_parent(name, len, err) : TARN_OK;
+    code = self->sync ? sync_parent(name, len, err) : TARN_OK;
 done:
     env_free(store->env, name);
     return code;
@@ -531,7 +559,12 @@ done:
     return code;
 }
 
+static tarn_code file_sync(tarn_store *store, tarn_error *err) {
+    return sync_queue_flush(&((file_store *)store)->later, err);
+}
+
 static void file_close(tarn_store *store) {
+    sync_queue_release(&((file_store *)store)->later);
     env_free(store->env, store);
 }
 
@@ -546,6 +579,7 @@ static const store_vtable FILE_VTABLE = {
     .list_folder = store_file_list_folder,
     .make_folder = file_make_folder,
     .remove_folder = file_remove_folder,
+    .sync = file_sync,
     .close = file_close,
 };
 
@@ -556,6 +590,7 @@ tarn_code store_file_new(tarn_env *env, bool sync, tarn_store **out, tarn_error 
     }
     self->base = (tarn_store){&FILE_VTABLE, env};
     self->sync = sync;
+    sync_queue_init(&self->later, env);
     *out = &self->base;
     return TARN_OK;
 }

@@ -5,7 +5,34 @@
 
 #include "store/store.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
+
+#define SYNC_QUEUE_FILES   32
+#define SYNC_QUEUE_FOLDERS 64
+
+/* store_file_sync.c: files and folders that are to become durable together. Any thread. */
+typedef struct sync_queue {
+    tarn_env *env;
+    pthread_mutex_t lock;
+    int files[SYNC_QUEUE_FILES]; /* open descriptors. Guarded by lock, as the rest. */
+    int n_files;
+    char *folders[SYNC_QUEUE_FOLDERS];
+    int n_folders;
+    bool failed;
+} sync_queue;
+
+void sync_queue_init(sync_queue *queue, tarn_env *env);
+void sync_queue_release(sync_queue *queue); /* what waits is forgotten */
+/* Takes fd (also on failure); folder[0..len) holds the file's name. A full queue is flushed first.
+ */
+tarn_code sync_queue_file(sync_queue *queue, int fd, const char *folder, size_t len,
+                          tarn_error *err) TARN_MUST_USE;
+/* A folder with a new entry. */
+tarn_code sync_queue_folder(sync_queue *queue, const char *folder, size_t len,
+                            tarn_error *err) TARN_MUST_USE;
+tarn_code sync_queue_flush(sync_queue *queue, tarn_error *err) TARN_MUST_USE;
+tarn_code sync_queue_sync_folder(const char *folder, tarn_error *err) TARN_MUST_USE; /* at once */
 
 bool store_file_is_temp(tarn_str name); /* left by a writer that died */
 bool store_file_is_folder(const char *path);

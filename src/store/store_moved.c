@@ -156,6 +156,10 @@ static tarn_code moved_make_folder(tarn_store *store, tarn_str folder, tarn_erro
     return code;
 }
 
+static tarn_code moved_sync(tarn_store *store, tarn_error *err) {
+    return store_sync(((moved_store *)store)->inner, err);
+}
+
 static tarn_code moved_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
     const moved_store *self = (const moved_store *)store;
     tarn_buf buf;
@@ -185,6 +189,7 @@ static const store_vtable MOVED_VTABLE = {
     .list_folder = moved_list_folder,
     .make_folder = moved_make_folder,
     .remove_folder = moved_remove_folder,
+    .sync = moved_sync,
     .close = moved_close,
 };
 

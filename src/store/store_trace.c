@@ -139,6 +139,10 @@ static tarn_code trace_make_folder(tarn_store *store, tarn_str folder, tarn_erro
     return self->inner->vt->make_folder(self->inner, folder, err);
 }
 
+static tarn_code trace_sync(tarn_store *store, tarn_error *err) {
+    return store_sync(((trace_store *)store)->inner, err);
+}
+
 static tarn_code trace_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
     trace_store *self = (trace_store *)store;
     count(&self->trace->folders, 1);
@@ -162,6 +166,7 @@ static const store_vtable TRACE_VTABLE = {
     .list_folder = trace_list_folder,
     .make_folder = trace_make_folder,
     .remove_folder = trace_remove_folder,
+    .sync = trace_sync,
     .close = trace_close,
 };
 

@@ -81,7 +81,7 @@ tarn_code produce_manifest_writer(commit_attempt *a, const tarn_spec *spec, bool
     }
     TRY(location_metadata_file(&work->arena, a->metadata, str_of(name), path, err));
     TRY(path_list_add(&work->arena, &work->written, *path, err));
-    TRY(store_create(work->store, *path, STORE_CREATE, &sink, err));
+    TRY(store_create(work->store, *path, STORE_CREATE_LATER, &sink, err));
     options.format_version = a->metadata->format_version;
     options.metadata = a->metadata;
     options.schema = metadata_schema(a->metadata);
@@ -260,7 +260,7 @@ static tarn_code write_list(commit_attempt *a, int64_t sequence_number, tarn_str
     }
     TRY(location_metadata_file(&work->arena, a->metadata, str_of(name), path, err));
     TRY(path_list_add(&work->arena, &work->written, *path, err));
-    TRY(store_create(work->store, *path, STORE_CREATE, &sink, err));
+    TRY(store_create(work->store, *path, STORE_CREATE_LATER, &sink, err));
     options.format_version = a->metadata->format_version;
     options.snapshot_id = work->snapshot_id;
     options.parent_id = a->parent != NULL ? a->parent->snapshot_id : TARN_NO_SNAPSHOT;

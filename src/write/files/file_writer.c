@@ -89,7 +89,7 @@ tarn_code file_writer_open(file_writer *w, tarn_env *env, tarn_store *store,
     memset(w, 0, sizeof *w);
     w->options = options;
     w->path = path;
-    tarn_code code = store_create(store, path, STORE_CREATE, &sink, err);
+    tarn_code code = store_create(store, path, STORE_CREATE_LATER, &sink, err);
     if (code != TARN_OK) {
         return code;
     }

@@ -490,7 +490,7 @@ static void refuses_bad_databases(void **state) {
                 TARN_CORRUPT);
     (void)snprintf(path, sizeof path, "%s/none/catalog.db", folder);
     assert_code(catalog_sqlite_new(env, store, str_of(path), STR("c"), STR("/w"), &c, &err),
-                TARN_IO);
+                TARN_NOT_FOUND);
     assert_non_null(strstr(err.message, "none"));
     assert_code(catalog_sqlite_new(env, store, STR("s3://b/c.db"), STR("c"), STR("/w"), &c, &err),
                 TARN_INVALID);
