@@ -202,6 +202,59 @@ static void threads_read_in_order(void **state) {
     test_env_done(env);
 }
 
+typedef struct raw_case {
+    tarn_buf raws;
+    int64_t stop_at; /* the line at which reading is to stop */
+} raw_case;
+
+static tarn_code keep_raw(void *ctx, int64_t line, tarn_str raw, tarn_str reason, tarn_error *err) {
+    raw_case *c = ctx;
+    (void)reason;
+    if (line == c->stop_at) {
+        return err_set(err, TARN_IO, "the caller stopped at line %lld", (long long)line);
+    }
+    return buf_printf(&c->raws, err, "%lld:<%.*s>", (long long)line, STR_ARG(raw));
+}
+
+static void check_raw(const char *text, text_kind kind, int64_t stop_at, tarn_code want,
+                      const char *raws) {
+    text_case t;
+    raw_case c = {.stop_at = stop_at};
+    tarn_env *env = test_env();
+    text_case_init(&t, env);
+    buf_init(&c.raws, env, 0);
+    text_options in = {.kind = kind, .reject = keep_raw, .reject_ctx = &c};
+    assert_code(text_case_read(&t, "struct<a: int>", str_of(text), &in), want);
+    if (want != TARN_OK) {
+        assert_string_equal(t.err.message, "the caller stopped at line 3");
+    }
+    text_case_same(&c.raws, raws);
+    buf_release(&c.raws);
+    text_case_done(&t);
+    test_env_done(env);
+}
+
+/* Bad records are given as they stand, without the end of the line; their taker may stop it all. */
+static void bad_records_as_they_stand(void **state) {
+    (void)state;
+    check_raw("{\"a\":x}\r\n{\"a\":1}\n [] \n{", TEXT_NDJSON, 0, TARN_OK,
+              "1:<{\"a\":x}>3:< [] >4:<{>");
+    check_raw("a\n\"x\n\"\r\n1,2\n\"", TEXT_CSV, 0, TARN_OK, "2:<\"x\n\">4:<1,2>5:<\">");
+    check_raw("x\n{}\ny\nz\n", TEXT_NDJSON, 3, TARN_IO, "1:<x>");
+}
+
+static void cancelled_reading_ends(void **state) {
+    (void)state;
+    text_case t;
+    tarn_env *env = test_env();
+    text_case_init(&t, env);
+    tarn_env_cancel(env);
+    text_options in = {.kind = TEXT_NDJSON};
+    assert_code(text_case_read(&t, "struct<a: int>", STR("{}\n"), &in), TARN_CANCELLED);
+    text_case_done(&t);
+    test_env_done(env);
+}
+
 typedef struct endless_stream {
     io_stream base;
     char fill;
@@ -279,9 +332,10 @@ static void decimals_with_exponents(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damaged_ndjson),      cmocka_unit_test(damaged_csv),
-        cmocka_unit_test(failing_allocations), cmocka_unit_test(threads_read_in_order),
-        cmocka_unit_test(records_without_end), cmocka_unit_test(decimals_with_exponents),
+        cmocka_unit_test(damaged_ndjson),         cmocka_unit_test(damaged_csv),
+        cmocka_unit_test(failing_allocations),    cmocka_unit_test(threads_read_in_order),
+        cmocka_unit_test(records_without_end),    cmocka_unit_test(bad_records_as_they_stand),
+        cmocka_unit_test(cancelled_reading_ends), cmocka_unit_test(decimals_with_exponents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

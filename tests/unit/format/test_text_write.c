@@ -94,6 +94,19 @@ static void every_type_comes_back(void **state) {
              ",,,,,,,,,,,,,,,,,,,\n");
 }
 
+/* Variants are their two binaries, geometries hex; the unknown type holds nulls only. */
+static void rare_types_come_back(void **state) {
+    (void)state;
+    const char *schema = "struct<v: variant, g: geometry, u: unknown, e: list<boolean>>";
+    const char *rows = "{\"v\":{\"metadata\":\"010000\",\"value\":\"00\"},\"g\":\"0101\","
+                       "\"u\":null,\"e\":[true,null,false]}\n"
+                       "{\"v\":null,\"g\":null,\"u\":null,\"e\":[]}\n";
+    write_as(schema, rows, (text_options){.kind = TEXT_NDJSON}, rows);
+    write_as(schema, rows, (text_options){.kind = TEXT_CSV},
+             "v,g,u,e\n\"{\"\"metadata\"\":\"\"010000\"\",\"\"value\"\":\"\"00\"\"}\",0101,,"
+             "\"[true,null,false]\"\n,,,[]\n");
+}
+
 static void tables_are_aligned(void **state) {
     (void)state;
     write_as("struct<id: long, name: string, at: timestamptz, t: time, x: double>",
@@ -164,6 +177,7 @@ int main(void) {
         cmocka_unit_test(csv_tells_nulls_from_empty_texts),
         cmocka_unit_test(csv_dialects),
         cmocka_unit_test(every_type_comes_back),
+        cmocka_unit_test(rare_types_come_back),
         cmocka_unit_test(tables_are_aligned),
         cmocka_unit_test(no_rows_are_a_header),
         cmocka_unit_test(long_tables_go_on),
