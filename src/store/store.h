@@ -126,6 +126,7 @@ typedef struct store_fault_plan {
     void (*die)(void);     /* called instead of failing when set */
     int64_t calls;         /* counted */
     const char *last_call; /* "finish", ... */
+    const char *struck;    /* the call that failed last; NULL: none did */
 } store_fault_plan;
 tarn_code
 store_fault_new(tarn_store *inner, store_fault_plan *plan, tarn_store **out,

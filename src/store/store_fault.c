@@ -49,6 +49,7 @@ static fault next_fault(fault_store *self, const char *call) {
         plan->fail_at = 0;
     }
     if (hit) {
+        plan->struck = call;
         f.code = plan->code != TARN_OK ? plan->code : TARN_IO;
         f.after = plan->after;
         f.die = plan->die;
