@@ -180,9 +180,9 @@ static inline bool case_is_hint(tarn_str path) {
     return str_ends_with(path, STR("version-hint.text"));
 }
 
-/* Everything the table names is there; and nothing else lies there (orphans allowed: at most that
- * many). */
-static inline void case_check_files(table_case *c, int orphans_allowed) {
+/* Everything the table names is there; what else lies there is counted (and the first of it
+ * named). */
+static inline int case_count_orphans(table_case *c, char first[256]) {
     tarn_error err = TARN_ERROR_INIT;
     case_files files;
     tarn_table_version *version = case_load(c);
@@ -205,13 +205,21 @@ static inline void case_check_files(table_case *c, int orphans_allowed) {
     int orphans = 0;
     for (size_t i = 0; i < files.found.count; i++) {
         tarn_str path = files.found.entries[i].key;
-        if (map_find(&files.named, path) == NULL && !case_is_hint(path) &&
-            ++orphans > orphans_allowed) {
-            fail_msg("orphan %.*s", STR_ARG(path));
+        if (map_find(&files.named, path) == NULL && !case_is_hint(path) && orphans++ == 0) {
+            (void)snprintf(first, 256, "%.*s", STR_ARG(path));
         }
     }
     arena_release(&files.arena);
     table_version_release(version);
+    return orphans;
+}
+
+static inline void case_check_files(table_case *c, int orphans_allowed) {
+    char first[256] = "";
+    int orphans = case_count_orphans(c, first);
+    if (orphans > orphans_allowed) {
+        fail_msg("%d orphans where %d were allowed, such as %s", orphans, orphans_allowed, first);
+    }
 }
 
 #endif
