@@ -452,6 +452,7 @@ static tarn_code open_scan(tarn_file_reader *r, tarn_error *err) {
     options.root = r->root;
     options.filter = r->filter;
     options.by_name = true;
+    options.parallel = true;
     options.batch_rows = r->batch_rows;
     return file_scan_open(r->env, r->store, &file, NULL, &options, &r->scan, err);
 }

@@ -76,6 +76,7 @@ static tarn_code open_task(dml_work *w, const scan_task *task, const tarn_type *
     options.root = w->plan->schema->root;
     options.filter = task->residual;
     options.invert = invert;
+    options.parallel = true;
     options.name_mapping = w->name_mapping;
     return file_scan_open(w->env, w->catalog->store, &task->file,
                           metadata_spec_by_id(w->base->metadata, task->file.spec_id), &options, out,

@@ -106,6 +106,7 @@ static tarn_code open_parquet(file_scan *s, const tarn_file *file, const tarn_sp
     scan.ranges = pruned.ranges;
     scan.n_ranges = pruned.n_ranges;
     scan.batch_rows = s->options.batch_rows;
+    scan.parallel = s->options.parallel;
     TRY(parquet_scan_open(s->parquet, &scan, &s->parquet_scan, err));
 done:
     return code;

@@ -58,6 +58,7 @@ static tarn_code open_unit(scan_unit *u, tarn_error *err) {
     options.name_mapping = u->scan->name_mapping;
     options.no_prune = plan->options.no_prune;
     options.batch_rows = plan->options.batch_rows;
+    options.parallel = plan->n_tasks < (int64_t)env_threads(u->scan->env);
     options.start = u->start;
     options.end = u->end;
     return file_scan_open(u->scan->env, plan->store, &u->task->file,

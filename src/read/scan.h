@@ -76,6 +76,7 @@ typedef struct file_scan_options {
     bool invert;             /* keep rows for which filter is NOT true (copy-on-write delete) */
     const json_value *name_mapping;
     bool no_prune;
+    bool parallel; /* columns side by side on the pool: where few files are read at once */
     int64_t batch_rows;
     int64_t start,
         end; /* only row groups that begin in this range of the file's bytes; end 0: all */
