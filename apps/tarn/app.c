@@ -291,6 +291,12 @@ tarn_code app_check_format(const char *format) {
                : app_error(TARN_INVALID, "--format takes ndjson, csv or table, not \"%s\"", format);
 }
 
+void app_drop_array(tarn_code code, struct ArrowArray *array) {
+    if (code != TARN_OK && array->release != NULL) {
+        array->release(array);
+    }
+}
+
 tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows) {
     tarn_file_options options = TARN_FILE_OPTIONS_INIT;
     struct ArrowSchema schema;
@@ -315,9 +321,7 @@ tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, 
         }
         *rows += array.length;
         code = tarn_file_writer_write(writer, &array, &the_app.err);
-        if (code != TARN_OK) {
-            array.release(&array);
-        }
+        app_drop_array(code, &array);
     }
     if (code == TARN_OK) {
         code = tarn_file_writer_close(writer, &the_app.err);

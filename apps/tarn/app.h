@@ -56,6 +56,8 @@ void app_close(void);
  * command. */
 bool app_pyiceberg(const char *name, const char **uri, const char **warehouse);
 
+/* An array that was not taken, after a failure. */
+void app_drop_array(tarn_code code, struct ArrowArray *array);
 /* What get_schema or get_next of a stream said, as a code with its message in the_app.err. */
 tarn_code app_stream_error(struct ArrowArrayStream *stream, int status);
 /* stream's rows to standard output in a format ("ndjson", "csv", "table"; NULL: table on a

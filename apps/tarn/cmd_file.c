@@ -88,9 +88,7 @@ static tarn_code write_rows(tarn_file_reader *reader, tarn_file_writer *writer, 
             left -= array.length;
         }
         code = tarn_file_writer_write(writer, &array, &the_app.err);
-        if (code != TARN_OK) {
-            array.release(&array);
-        }
+        app_drop_array(code, &array);
     }
     return code;
 }

@@ -261,7 +261,9 @@ static tarn_code open_sink(ingest *in) {
 }
 
 static tarn_code rejects_error(void) {
-    return app_error(errno == EACCES ? TARN_DENIED : TARN_IO,
+    return app_error(errno == EACCES   ? TARN_DENIED
+                     : errno == ENOENT ? TARN_NOT_FOUND
+                                       : TARN_IO,
                      "rejects file %s could not be written: %s", ingest_options.rejects,
                      strerror(errno));
 }
@@ -296,7 +298,7 @@ static tarn_code ingest_batches(ingest *in, tarn_file_reader *reader,
         int64_t rows = array.length;
         code = tarn_sink_write(in->sink, schema, &array, &the_app.err);
         if (code != TARN_OK) {
-            array.release(&array);
+            app_drop_array(code, &array);
             break;
         }
         in->rows += rows;

@@ -92,6 +92,8 @@ tarn_file_writer_open(tarn_env *env,                    /* @keep */
                       const tarn_file_options *options, /* @borrow, may be NULL */
                       tarn_file_writer **out,           /* @give: tarn_file_writer_close */
                       tarn_error *err /* @borrow, may be NULL */);
+/* array is moved (its release becomes NULL) on success, and when writing failed after it was taken.
+ */
 TARN_API TARN_MUST_USE tarn_code tarn_file_writer_write(tarn_file_writer *writer, /* @borrow */
                                                         struct ArrowArray *array, /* @take */
                                                         tarn_error *err /* @borrow, may be NULL */);

@@ -90,12 +90,19 @@ static size_t name_end(tarn_str text) {
     return text.len;
 }
 
-static tarn_str without_quotes(tarn_str name) {
-    if (name.len >= 2 && (name.data[0] == '`' || name.data[0] == '"') &&
-        name.data[name.len - 1] == name.data[0]) {
-        return str_sub(name, 1, name.len - 2);
+/* A quoted name without its quotes, where a doubled quote stands for one. NULL data: no memory. */
+static tarn_str without_quotes(tarn_arena *arena, tarn_str name) {
+    if (name.len < 2 || (name.data[0] != '`' && name.data[0] != '"') ||
+        name.data[name.len - 1] != name.data[0]) {
+        return name;
     }
-    return name;
+    char *text = arena_alloc(arena, name.len);
+    size_t len = 0;
+    for (size_t i = 1; text != NULL && i + 1 < name.len; i++) {
+        text[len++] = name.data[i];
+        i += name.data[i] == name.data[0] && name.data[i + 1] == name.data[0];
+    }
+    return str_make(text, len);
 }
 
 tarn_code api_names(tarn_arena *arena, const char *text, const tarn_str **out, int32_t *n,
@@ -112,7 +119,10 @@ tarn_code api_names(tarn_arena *arena, const char *text, const tarn_str **out, i
     }
     for (;;) {
         size_t end = name_end(rest);
-        tarn_str name = without_quotes(str_trim(str_sub(rest, 0, end)));
+        tarn_str name = without_quotes(arena, str_trim(str_sub(rest, 0, end)));
+        if (name.data == NULL) {
+            return err_nomem(err);
+        }
         if (name.len == 0) {
             return err_set(err, TARN_INVALID, "column list \"%s\" has an empty name", text);
         }

@@ -105,7 +105,7 @@ static tarn_code add_field(evolve_work *w, const tarn_edit *edit) {
     spec_term term;
     tarn_partition_field f;
     memset(&f, 0, sizeof f);
-    tarn_code code = spec_term_parse(edit->text, &term, w->err);
+    tarn_code code = spec_term_parse(w->arena, edit->text, &term, w->err);
     if (code == TARN_OK) {
         code = resolve_term(w, &term, &f.source_id);
     }
@@ -146,7 +146,7 @@ static tarn_code drop_field(evolve_work *w, const tarn_edit *edit) {
     spec_term term;
     int32_t source_id;
     tarn_error ignored = TARN_ERROR_INIT;
-    if (f == NULL && spec_term_parse(edit->text, &term, &ignored) == TARN_OK) {
+    if (f == NULL && spec_term_parse(w->arena, edit->text, &term, &ignored) == TARN_OK) {
         tarn_error *err = w->err;
         w->err = &ignored;
         if (resolve_term(w, &term, &source_id) == TARN_OK) {

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 
 typedef struct cursor {
+    tarn_arena *arena; /* of quoted names */
     tarn_str text;
     size_t at;
     tarn_error *err;
@@ -34,6 +35,30 @@ static tarn_code refuse(const cursor *c, const char *wanted) {
                    STR_ARG(c->text), c->at + 1, wanted);
 }
 
+/* The text between quotes, where a doubled quote stands for one. */
+static tarn_code take_quoted(cursor *c, char quote, tarn_str *out) {
+    tarn_str rest = str_from(c->text, c->at + 1);
+    char *text = arena_alloc(c->arena, rest.len + 1);
+    size_t len = 0;
+    if (text == NULL) {
+        return err_nomem(c->err);
+    }
+    for (size_t i = 0; i < rest.len; i++) {
+        if (rest.data[i] != quote) {
+            text[len++] = rest.data[i];
+        } else if (i + 1 < rest.len && rest.data[i + 1] == quote) {
+            text[len++] = rest.data[i++];
+        } else if (len > 0) {
+            *out = str_make(text, len);
+            c->at += i + 2;
+            return TARN_OK;
+        } else {
+            break;
+        }
+    }
+    return refuse(c, "a name and its closing quote");
+}
+
 /* A bare word, or a name in "" or ``. quoted says which. */
 static tarn_code take_word(cursor *c, tarn_str *out, bool *quoted) {
     skip_space(c);
@@ -41,13 +66,7 @@ static tarn_code take_word(cursor *c, tarn_str *out, bool *quoted) {
     char quote = c->at < c->text.len ? c->text.data[c->at] : '\0';
     *quoted = quote == '"' || quote == '`';
     if (*quoted) {
-        size_t len;
-        if (!str_find_char(str_from(c->text, start + 1), quote, &len) || len == 0) {
-            return refuse(c, "a name and its closing quote");
-        }
-        *out = str_sub(c->text, start + 1, len);
-        c->at = start + len + 2;
-        return TARN_OK;
+        return take_quoted(c, quote, out);
     }
     while (c->at < c->text.len && is_word(c->text.data[c->at])) {
         c->at++;
@@ -165,8 +184,8 @@ static tarn_code take_term(cursor *c, spec_term *term) {
     return TARN_OK;
 }
 
-tarn_code spec_term_parse(tarn_str text, spec_term *out, tarn_error *err) {
-    cursor c = {text, 0, err};
+tarn_code spec_term_parse(tarn_arena *arena, tarn_str text, spec_term *out, tarn_error *err) {
+    cursor c = {arena, text, 0, err};
     spec_term term;
     bool quoted;
     tarn_code code = take_term(&c, &term);
@@ -265,7 +284,7 @@ static size_t count_terms(tarn_str text) {
 
 tarn_code spec_from_text(tarn_arena *arena, const tarn_type *root, tarn_str text,
                          int32_t *next_field_id, tarn_spec *out, tarn_error *err) {
-    cursor c = {text, 0, err};
+    cursor c = {arena, text, 0, err};
     tarn_spec spec = {0, 0, NULL};
     int32_t next = *next_field_id;
     tarn_code code = TARN_OK;
@@ -326,7 +345,7 @@ static tarn_code take_direction(cursor *c, tarn_sort_field *f) {
 
 tarn_code sort_order_from_text(tarn_arena *arena, const tarn_type *root, tarn_str text,
                                tarn_sort_order *out, tarn_error *err) {
-    cursor c = {text, 0, err};
+    cursor c = {arena, text, 0, err};
     tarn_sort_order order = {0, 0, NULL};
     tarn_code code = TARN_OK;
     if (str_trim(text).len == 0) {

@@ -10,8 +10,9 @@ typedef struct spec_term {
     tarn_str name; /* after "as"; data NULL: none */
 } spec_term;
 
-/* One term, "bucket(16, a) as b"; borrows from text. */
-tarn_code spec_term_parse(tarn_str text, spec_term *out, tarn_error *err) TARN_MUST_USE;
+/* One term, "bucket(16, a) as b"; borrows from text and arena. */
+tarn_code spec_term_parse(tarn_arena *arena, tarn_str text, spec_term *out,
+                          tarn_error *err) TARN_MUST_USE;
 /* "ts_month", "a_bucket"; with_param "a_bucket_16" as Iceberg Java names fields that are added
  * later. */
 tarn_code spec_field_name(tarn_arena *arena, tarn_str column, const tarn_transform *transform,
