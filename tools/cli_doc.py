@@ -22,7 +22,8 @@ Made from `tarn --help` and `tarn COMMAND --help` by `tools/cli_doc.py`; a test 
 here). Without either it is `sqlite:./tarn.db`. New tables go to `--warehouse`, or to `warehouse` beside the database.
 
 A table is `ns.table`, levels separated by dots; a level with a dot, space or slash stands between backticks or double quotes. Reading commands also
-take the path or `file:` URI of a table folder or metadata file. `--moved FROM=TO` reads a table that was copied elsewhere.
+take the path or `file:` URI of a table folder or metadata file, and `tarn cat` a single Parquet, Avro, NDJSON or CSV file. `--moved FROM=TO` reads a
+table that was copied elsewhere.
 
 ## Filters
 `=`, `==`, `!=`, `<>`, `<`, `<=`, `>`, `>=`, `in (..)`, `not in (..)`, `is null`, `is not null`, `is nan`, `is not nan`, `like 'abc%'` (prefixes),
@@ -34,6 +35,24 @@ Rows are kept where the filter is true: a comparison with null is not.
 ## Output
 `--format ndjson | csv | table`; a table on a terminal, NDJSON in a pipe. Values follow the single-value JSON of the Iceberg specification:
 decimals, dates, times, timestamps and uuids are strings, binary is hexadecimal, maps are `{"keys": [..], "values": [..]}`.
+
+Rows and results go to standard output, and nothing else does: progress, counts and errors go to standard error. With `--json` results are objects:
+
+| command | object |
+|---|---|
+| ls | one a line: `name`, `type` |
+| describe | the table metadata document with `metadata-location` |
+| log | one a line: the snapshot, newest first |
+| ingest | `rows`, `rejected`, `commits`, `files`, `snapshot-id` (null: nothing to commit), `seconds` |
+| delete | `snapshot-id` (null: nothing to commit), `rows-deleted`, `rows-rewritten`, `files-removed` |
+| alter, set | `table`, `committed`, `attempts` |
+| create, drop | `table` or `namespace`, `created` or `dropped` |
+| rename, register | `table` |
+
+Bad rows set aside by `ingest --rejects` are objects too, one a line: `file`, `line`, `reason`, `row`, and `row-hex` where the row is not UTF-8.
+
+A reader that closes standard output early (`| head -1`) ends the command quietly with 0. Ctrl-C ends it at the next safe point with 130: committed
+checkpoints stay, and what is not committed is removed.
 
 ## Exit status
 """

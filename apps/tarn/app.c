@@ -166,6 +166,11 @@ static bool ends_with(const char *name, const char *ending) {
     return len > end && strcmp(name + len - end, ending) == 0;
 }
 
+/* A name without a slash may be a table's as well: app.csv. Then the file must be there. */
+static bool is_there(const char *path) {
+    return strchr(path, '/') != NULL || access(path, F_OK) == 0;
+}
+
 bool app_is_data_file(const char *path) {
     static const char *const endings[] = {".parquet", ".avro", ".ndjson", ".jsonl", ".csv", ".tsv"};
     static const char *const packed[] = {"", ".gz", ".zst"};
@@ -173,7 +178,7 @@ bool app_is_data_file(const char *path) {
         for (size_t p = 0; p < sizeof packed / sizeof packed[0]; p++) {
             char ending[16];
             snprintf(ending, sizeof ending, "%s%s", endings[i], packed[p]);
-            if (ends_with(path, ending)) {
+            if (ends_with(path, ending) && is_there(path)) {
                 return true;
             }
         }
@@ -184,8 +189,8 @@ bool app_is_data_file(const char *path) {
 bool app_is_path(const char *name) {
     return strncmp(name, "file:", 5) == 0 || name[0] == '/' || strncmp(name, "./", 2) == 0 ||
            strncmp(name, "../", 3) == 0 ||
-           (strchr(name, '/') != NULL && strchr(name, '`') == NULL) || ends_with(name, ".json") ||
-           ends_with(name, ".json.gz") || app_is_data_file(name);
+           (strchr(name, '/') != NULL && strchr(name, '`') == NULL) ||
+           (is_there(name) && (ends_with(name, ".json") || ends_with(name, ".json.gz")));
 }
 
 static tarn_code open_path(const char *name, tarn_table **out) {

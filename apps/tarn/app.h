@@ -73,7 +73,7 @@ typedef struct app_file_rows {
     bool count;
 } app_file_rows;
 tarn_code app_print_file(const char *path, const app_file_rows *what);
-/* Whether a path is that of a file of rows, by its ending. */
+/* Whether this names a file of rows, by its ending. */
 bool app_is_data_file(const char *path);
 
 /* "1 row", "2 rows": for "%s". */
