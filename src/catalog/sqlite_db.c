@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define BUSY_TIMEOUT_MS 30000
 
@@ -28,20 +26,32 @@ static tarn_code code_of(int result) {
     }
 }
 
+/* What SQLite's own access to files says of a path; a file without a byte does not exist. */
+static bool path_is(const char *path, int how) {
+    sqlite3_vfs *files = sqlite3_vfs_find(NULL);
+    int yes = 0;
+    return files != NULL && files->xAccess(files, path, how, &yes) == SQLITE_OK && yes != 0;
+}
+
 /* What the system said. SQLite tries to open a file that it may not write for reading, and what is
  * kept is the answer to that. */
 static int find_os_code(const sqlite_db *db, int primary) {
-    int os_code = primary == SQLITE_FULL ? ENOSPC
-                  : primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR
-                      ? sqlite3_system_errno(db->handle)
-                      : 0;
     char folder[4096];
     const char *slash = strrchr(db->path, '/');
     size_t len = slash != NULL ? (size_t)(slash - db->path) + 1 : 0;
+    if (primary == SQLITE_FULL) {
+        return ENOSPC;
+    }
+    if (primary != SQLITE_CANTOPEN && primary != SQLITE_IOERR) {
+        return 0;
+    }
+    int os_code = sqlite3_system_errno(db->handle);
     if (primary == SQLITE_CANTOPEN && len > 0 && len < sizeof folder) {
         memcpy(folder, db->path, len);
         folder[len] = '\0';
-        os_code = access(folder, W_OK) != 0 ? errno : os_code;
+        if (!path_is(folder, SQLITE_ACCESS_READWRITE)) {
+            os_code = errno;
+        }
     }
     return os_code;
 }
@@ -103,10 +113,9 @@ done:
 static bool is_in_use(const char *path) {
     static const char *const endings[] = {"-wal", "-journal"};
     char name[4096];
-    struct stat info;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         int len = snprintf(name, sizeof name, "%s%s", path, endings[i]);
-        if ((size_t)len >= sizeof name || (stat(name, &info) == 0 && info.st_size > 0)) {
+        if ((size_t)len >= sizeof name || path_is(name, SQLITE_ACCESS_EXISTS)) {
             return true;
         }
     }
@@ -136,7 +145,8 @@ tarn_code sqlite_open(sqlite_db *db, const char *path, tarn_error *err) {
     db->why = (tarn_error)TARN_ERROR_INIT;
     tarn_code code = open_with(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db->why);
     if ((code == TARN_DENIED || (code != TARN_OK && db->why.os_code != 0)) &&
-        access(path, R_OK) == 0 && !is_in_use(path) && name_immutable(path, name, sizeof name)) {
+        path_is(path, SQLITE_ACCESS_EXISTS) && !is_in_use(path) &&
+        name_immutable(path, name, sizeof name)) {
         db->read_only = true;
         code = open_with(db, name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, err);
     } else if (code != TARN_OK && err != NULL) {
