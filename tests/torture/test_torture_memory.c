@@ -226,7 +226,7 @@ static void fail_all(operation op, bool sqlite, const char *new_rows) {
         seed = seed * UINT64_C(6364136223846793005) + 1;
         k += k < ALL_UP_TO ? 1 : 1 + (seed >> 40) % (k / 40);
     }
-    assert_true(k > 150);
+    assert_true(k > 40);
     end(&r);
 }
 
