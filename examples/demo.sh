@@ -9,7 +9,15 @@ out=$root/demo-out
 
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 run() {
-    printf '  $ %s\n' "$(printf '%q ' "$@" | sed "s|$tarn|tarn|")"
+    local word line=
+    for word in "$@"; do
+        [[ $word == "$tarn" ]] && word=tarn
+        [[ $word == "$python" ]] && word=python
+        word=${word/#"$root/"/../}
+        [[ $word =~ ^[A-Za-z0-9_./:,=+-]+$ ]] || word="\"$word\""
+        line+=" $word"
+    done
+    printf '  $%s\n' "$line"
     "$@"
 }
 
@@ -29,7 +37,7 @@ step "3. The table: schema, hidden partitions, totals."
 run "$tarn" describe nyc.flights
 
 step "4. Its files, as a metadata table."
-run "$tarn" cat nyc.flights.files --format table --limit 5 --columns partition,record_count,file_size_in_bytes,file_format
+run "$tarn" cat nyc.flights.files --format table --limit 5 --columns record_count,file_size_in_bytes,partition
 printf '  files in all: '
 "$tarn" cat nyc.flights.files --count
 
@@ -41,10 +49,8 @@ run "$tarn" cat nyc.flights --format table --limit 8 --stats \
 step "6. Rows go, and the table of before is still there."
 before=$("$tarn" cat nyc.flights.snapshots --format ndjson --columns snapshot_id | tail -n 1 | tr -dc 0-9)
 run "$tarn" delete nyc.flights --where "dest = 'ATL'"
-printf '  now:    '
 run "$tarn" cat nyc.flights --where "dest = 'ATL'" --count
-printf '  before: '
-run "$tarn" cat nyc.flights --where "dest = 'ATL'" --snapshot-id "$before" --count
+run "$tarn" cat nyc.flights --where "dest = 'ATL'" --count --snapshot-id "$before"
 
 step "7. The schema changes without touching a file."
 run "$tarn" alter nyc.flights rename-column tailnum aircraft

@@ -7,7 +7,7 @@
 #include "format/text/text_write_int.h"
 
 #define HELD_ROWS  1000
-#define MAX_WIDTH  40
+#define MAX_WIDTH  48
 #define GAP        "  "
 #define ELLIPSIS   "\xE2\x80\xA6"
 #define RULE       "\xE2\x94\x80"
