@@ -16,6 +16,8 @@
 #include "commands.h"
 #include "json.h"
 
+#define CLEAR_REST "\033[K" /* of the line, on a terminal */
+
 static struct {
     const char *format, *schema, *partition_by, *sort_by, *identifiers, *null_text, *delimiter,
         *quote, *rejects, *on_bad_row, *branch, *mode, *where;
@@ -106,26 +108,35 @@ static double seconds_since(const struct timespec *start) {
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-static void show_progress(ingest *in, const tarn_file_reader *reader, bool last) {
+/* One line on a terminal, written again and again; in a log, a line each time. */
+static void show_progress(ingest *in, const tarn_file_reader *reader) {
     double elapsed = seconds_since(&in->started);
     int64_t done = 0;
     int64_t total = -1;
-    if (!in->show || (!last && elapsed - in->shown_at < 0.2)) {
+    if (!in->show || elapsed - in->shown_at < 0.2) {
         return;
     }
     in->shown_at = elapsed;
-    if (reader != NULL) {
-        tarn_file_progress(reader, &done, &total);
-    }
+    tarn_file_progress(reader, &done, &total);
     bool terminal = isatty(STDERR_FILENO) != 0;
-    fprintf(stderr, "%s%s: ", terminal ? "\r" : "", in->path != NULL ? in->path : in->table_name);
-    if (total > 0 && !last) {
-        fprintf(stderr, "%3d%%  ", (int)(done * 100 / total));
+    const char *slash = strrchr(in->path, '/');
+    const char *name = slash != NULL                ? slash + 1
+                       : strcmp(in->path, "-") == 0 ? "standard input"
+                                                    : in->path;
+    fprintf(stderr, "%s%s: ", terminal ? "\r" : "", name);
+    if (total > 0) { /* what was read of the file may not be decoded yet */
+        fprintf(stderr, "%2d%%  ", done < total ? (int)(done * 100 / total) : 99);
     }
-    fprintf(stderr, "%" PRId64 " rows, %.0f rows/s, %" PRId64 " commits%s%s", in->rows,
-            elapsed > 0 ? (double)in->rows / elapsed : 0, in->commits,
-            in->rejected > 0 ? ", with bad rows" : "", terminal && !last ? "   " : "\n");
+    fprintf(stderr, "%" PRId64 " row%s, %.0f rows/s, %" PRId64 " commit%s%s%s", in->rows,
+            app_plural(in->rows), (double)in->rows / elapsed, in->commits, app_plural(in->commits),
+            in->rejected > 0 ? ", with bad rows" : "", terminal ? CLEAR_REST : "\n");
     fflush(stderr);
+}
+
+static void end_progress(const ingest *in) {
+    if (in->show && in->shown_at > 0 && isatty(STDERR_FILENO)) {
+        fputs("\r" CLEAR_REST, stderr);
+    }
 }
 
 static int on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
@@ -306,7 +317,7 @@ static tarn_code ingest_batches(ingest *in, tarn_file_reader *reader,
         if (ingest_options.checkpoint_rows > 0 && in->waiting >= ingest_options.checkpoint_rows) {
             code = checkpoint(in);
         }
-        show_progress(in, reader, false);
+        show_progress(in, reader);
     }
     return code;
 }
@@ -431,12 +442,10 @@ static int finish(ingest *in, tarn_code code) {
     tarn_sink_free(in->sink);
     tarn_table_free(in->table);
     free(in->properties);
+    end_progress(in);
     if (code == TARN_OK) {
         print_result(in);
         return 0;
-    }
-    if (in->show && isatty(STDERR_FILENO) && in->rows > 0) {
-        fprintf(stderr, "\n"); /* ends the line of progress */
     }
     int status = app_fail(code);
     if (in->commits > 0) {
@@ -495,7 +504,6 @@ int cmd_ingest(int argc, char **argv) {
     }
     if (code == TARN_OK) {
         code = checkpoint(&in);
-        show_progress(&in, NULL, true);
     }
     return finish(&in, code);
 }

@@ -4,6 +4,8 @@
 #include "base/map.h"
 #include "iceberg/manifest.h"
 
+#include <stdlib.h>
+
 typedef struct purge_work {
     tarn_env *env;
     tarn_store *store;
@@ -81,6 +83,41 @@ static void purge_snapshot(purge_work *w, const tarn_snapshot *snapshot) {
     arena_release(&arena);
 }
 
+/* The folders of a path up to the table's own. */
+static void note_folders(const purge_work *w, tarn_str path, tarn_map *folders) {
+    tarn_str location = w->metadata->location;
+    size_t slash;
+    while (str_find_last_char(path, '/', &slash) && slash >= location.len && location.len > 0) {
+        bool added = false;
+        path = str_sub(path, 0, slash);
+        if (!str_starts_with(path, location) || map_put(folders, path, &added) == NULL || !added) {
+            return;
+        }
+    }
+}
+
+static int longer_first(const void *a, const void *b) {
+    size_t x = ((const map_entry *)a)->key.len;
+    size_t y = ((const map_entry *)b)->key.len;
+    return (x < y) - (x > y);
+}
+
+/* Folders that are empty now, where they are things of their own. The longest paths first, so that
+ * a folder is tried after what lies in it. */
+static void discard_folders(purge_work *w) {
+    tarn_map folders;
+    map_init(&folders, &w->arena);
+    for (size_t i = 0; i < w->done.count; i++) {
+        note_folders(w, w->done.entries[i].key, &folders);
+    }
+    if (folders.count > 0) {
+        qsort(folders.entries, folders.count, sizeof *folders.entries, longer_first);
+    }
+    for (size_t i = 0; i < folders.count; i++) {
+        store_discard_folder(w->store, folders.entries[i].key);
+    }
+}
+
 tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version *version,
                       tarn_error *err) {
     const tarn_metadata *m = version->metadata;
@@ -105,6 +142,7 @@ tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version
         remove_once(&w, m->metadata_log[i].metadata_file);
     }
     remove_once(&w, version->metadata_location);
+    discard_folders(&w);
     arena_release(&w.arena);
     return w.code;
 }
