@@ -56,12 +56,19 @@ static char *namespace_of(const char *table) {
     return last != NULL ? strndup(table, (size_t)(last - table)) : NULL;
 }
 
+/* Those above it, too: in a catalog of folders each must be there. */
 static tarn_code ensure_namespace(tarn_catalog_handle *catalog, const char *table) {
     char *ns = namespace_of(table);
     if (ns == NULL) {
         return TARN_OK;
     }
     tarn_code code = tarn_catalog_create_namespace(catalog, ns, NULL, &the_app.err);
+    if (code == TARN_NOT_FOUND) {
+        code = ensure_namespace(catalog, ns);
+        if (code == TARN_OK) {
+            code = tarn_catalog_create_namespace(catalog, ns, NULL, &the_app.err);
+        }
+    }
     free(ns);
     return code == TARN_CONFLICT ? TARN_OK : code;
 }
