@@ -5,7 +5,9 @@ tests/fixtures/bugs; what is right stands in its expected.json, and where other 
 usage: test_bugs.py [B01 ...]
 """
 import glob
+import json
 import os
+import shutil
 import sys
 import urllib.parse
 
@@ -169,7 +171,6 @@ def b22():
         for variant in ("raw_names", "sanitized", "sanitized_no_property"):
             equal(len(read(table("B22", variant), "--where", where)), want["rows"])
     with harness.Workshop() as shop:
-        import json
         shop.write("rows.ndjson", json.dumps(want["partition"]) + "\n")
         spec = ", ".join('"%s"' % name for name in want["partition"])
         shop.tarn("create", "ns.t", ", ".join('"%s" string' % name for name in want["partition"]), "--partition-by", spec)
@@ -210,6 +211,36 @@ def b23():
             continue
         assert answer.status == 0, "%s: %s" % (name, answer)
         equal((name, sorted(tuple(row.values()) for row in answer.rows)), (name, want))
+
+
+def b25():
+    """Key metadata of files and manifests stay; what cannot keep it is refused."""
+    with harness.Workshop() as shop:
+        shutil.copytree(os.path.join(BUGS, "B25", "tbl"), shop.path("B25", "tbl"))
+        moved = "/tarn-fixtures/bugs/open=" + shop.folder
+        shop.tarn("register", "ns.t", shop.path("B25", "tbl", "metadata", "v1.metadata.json"))
+        before = keys(shop, moved)
+        equal([len(before[0]), len(before[1])], [3, 2])
+        shop.write("one.ndjson", '{"id": 99}\n')
+        for options in ((), ("--merge-append",)):
+            shop.tarn("ingest", "ns.t", "one.ndjson", "--moved", moved, *options)
+            equal(keys(shop, moved), before)
+            shop.tarn("set", "ns.t", "commit.manifest.min-count-to-merge=2", "--moved", moved)
+        equal(len(shop.cat("ns.t.manifests", moved=moved).rows), 3)  # the two with a key, and one of all others
+        must_refuse(shop.tarn("delete", "ns.t", "--where", "id = 0", "--moved", moved, check=False), "m0.avro", "key metadata")
+        shop.tarn("delete", "ns.t", "--where", "id = 99", "--moved", moved)
+        equal(keys(shop, moved), before)
+        equal(column(shop.cat("ns.t", moved=moved).rows, "id"), [0, 1, 2])
+
+
+def keys(shop, moved):
+    """Key metadata of a table's data files and of its manifests, those that have any."""
+    files = {row["file_path"]: row["key_metadata"] for row in shop.cat("ns.t.files", moved=moved).rows}
+    current = json.loads(shop.tarn("describe", "ns.t", "--json", "--moved", moved).out)
+    listed, = [s["manifest-list"] for s in current["snapshots"] if s["snapshot-id"] == current["current-snapshot-id"]]
+    path = harness.local(listed).replace("/tarn-fixtures/bugs/open", shop.folder)
+    manifests = {row["manifest_path"]: row["key_metadata"] for row in shop.tarn("file", "cat", path).rows}
+    return [{path: key for path, key in found.items() if key} for found in (files, manifests)]
 
 
 def b26():
@@ -315,7 +346,7 @@ def b53():
         must_refuse(harness.tarn("file", "cat", os.path.join(BUGS, "B53", name + ".avro"), check=False), name + ".avro")
 
 
-CASES = [b01, b02, b04, b05, b07, b08, b10, b11, b22, b23, b26, b43, b44, b46, b47, b49, b50, b53]
+CASES = [b01, b02, b04, b05, b07, b08, b10, b11, b22, b23, b25, b26, b43, b44, b46, b47, b49, b50, b53]
 
 
 def main(names):

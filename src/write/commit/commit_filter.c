@@ -111,6 +111,11 @@ static tarn_code write_filtered(commit_attempt *a, const tarn_manifest *manifest
                        "manifest %.*s has partition spec %d, which the table lacks",
                        STR_ARG(manifest->path), manifest->spec_id);
     }
+    if (manifest->key_metadata.data != NULL) { /* what was encrypted is not written in clear: B25 */
+        return err_set(err, TARN_UNSUPPORTED,
+                       "manifest %.*s has key metadata; encrypted manifests are not rewritten",
+                       STR_ARG(manifest->path));
+    }
     TRY(produce_manifest_writer(a, spec, manifest->is_deletes, &path, &writer, err));
     for (int64_t i = 0; i < entries->count; i++) {
         tarn_entry entry = entries->items[i];

@@ -1,7 +1,7 @@
 /* write/commit/commit_merge.c - small data manifests joined, as Iceberg's merge append does:
  * manifests of one spec are packed in order into bins of commit.manifest.target-size-bytes; a bin
  * of several is rewritten as one, unless it holds this commit's new manifest and fewer than
- * commit.manifest.min-count-to-merge. */
+ * commit.manifest.min-count-to-merge. Manifests with key metadata stay as they are. */
 #include "write/commit/commit_int.h"
 
 #define TARGET_BYTES (8 << 20)
@@ -90,6 +90,10 @@ static tarn_code merge_spec(commit_attempt *a, const tarn_manifest *old, int32_t
                        &min_count, err));
     for (int32_t i = 0; i < n_old; i++) {
         if (old[i].is_deletes || old[i].spec_id != spec_id) {
+            continue;
+        }
+        if (old[i].key_metadata.data != NULL) { /* encrypted, and merged it would not be: B25 */
+            TRY(produce_add_manifest(a, &old[i], err));
             continue;
         }
         if (bin->count > 0 && bin->bytes + old[i].length > target) {
