@@ -103,7 +103,7 @@ tarn_code type_text(const tarn_type *type, tarn_buf *out, tarn_error *err) TARN_
  * nesting, parameters. */
 tarn_code type_from_json(tarn_arena *arena, const json_value *json, const tarn_type **out,
                          tarn_error *err) TARN_MUST_USE;
-/* "id long not null, name string": the fields of a table, as in struct<...> without the brackets. */
+/* "id long not null, name string": a table's fields, as in struct<...> without the brackets. */
 tarn_code type_columns_from_text(tarn_arena *arena, tarn_str text, const tarn_type **out,
                                  tarn_error *err) TARN_MUST_USE;
 /* "long", "decimal(9,2)", "timestamptz", "list<string>", "struct<a: int, b: map<string, long>>":
