@@ -55,7 +55,9 @@ static tarn_code sync_one(void *ctx, size_t index, tarn_error *err) {
     const sync_queue *queue = ctx;
     int i = (int)index;
     if (i >= queue->n_files) {
-        return sync_queue_sync_folder(queue->folders[i - queue->n_files], err);
+        tarn_code code = sync_queue_sync_folder(queue->folders[i - queue->n_files], err);
+        /* a folder that was removed meanwhile took what was new in it along */
+        return code == TARN_NOT_FOUND ? TARN_OK : code;
     }
     return fsync(queue->files[i]) == 0 ? TARN_OK
                                        : err_os(err, errno, "a new file could not be synced");

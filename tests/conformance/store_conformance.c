@@ -87,6 +87,34 @@ static void check_create(fixture *f) {
     expect_content(f, path, "");
 }
 
+/* What becomes durable later is there at once, has one winner too, and may go before the sync. */
+static void check_later(fixture *f) {
+    tarn_error err = TARN_ERROR_INIT;
+    char text[600];
+    char folder[600];
+    assert_ok(store_sync(f->store, &err)); /* nothing waits */
+    tarn_str path = path_of(f, text, "later/a/b.bin");
+    assert_ok(store_put(f->store, path, STORE_CREATE_LATER, STR("first"), &err));
+    expect_content(f, path, "first");
+    assert_code(store_put(f->store, path, STORE_CREATE_LATER, STR("second"), &err), TARN_CONFLICT);
+    assert_code(store_put(f->store, path, STORE_CREATE, STR("third"), &err), TARN_CONFLICT);
+    assert_ok(store_sync(f->store, &err));
+    expect_content(f, path, "first");
+    for (int i = 0; i < 300; i++) { /* more than a store keeps waiting */
+        char name[32];
+        (void)snprintf(name, sizeof name, "later/%d/%d", i % 100, i);
+        assert_ok(store_put(f->store, path_of(f, text, name), STORE_CREATE_LATER, STR("x"), &err));
+    }
+    assert_ok(store_sync(f->store, &err));
+    path = path_of(f, text, "gone/x");
+    assert_ok(store_put(f->store, path, STORE_CREATE_LATER, STR("x"), &err));
+    assert_ok(store_remove(f->store, path, &err));
+    store_discard_folder(f->store, path_of(f, folder, "gone"));
+    assert_ok(store_sync(f->store, &err));
+    assert_ok(store_put(f->store, path, STORE_CREATE, STR("again"), &err));
+    expect_content(f, path, "again");
+}
+
 static void check_ranges(fixture *f) {
     tarn_error err = TARN_ERROR_INIT;
     char text[600];
@@ -375,6 +403,7 @@ static void run_all_kinds(void (*check)(fixture *f)) {
         run_all_kinds(check_##name);                                                               \
     }
 CASE(create)
+CASE(later)
 CASE(ranges)
 CASE(large)
 CASE(abort)
@@ -386,11 +415,11 @@ CASE(race)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conforms_create), cmocka_unit_test(conforms_ranges),
-        cmocka_unit_test(conforms_large),  cmocka_unit_test(conforms_abort),
-        cmocka_unit_test(conforms_list),   cmocka_unit_test(conforms_folders),
-        cmocka_unit_test(conforms_names),  cmocka_unit_test(conforms_bad_paths),
-        cmocka_unit_test(conforms_race),
+        cmocka_unit_test(conforms_create),    cmocka_unit_test(conforms_later),
+        cmocka_unit_test(conforms_ranges),    cmocka_unit_test(conforms_large),
+        cmocka_unit_test(conforms_abort),     cmocka_unit_test(conforms_list),
+        cmocka_unit_test(conforms_folders),   cmocka_unit_test(conforms_names),
+        cmocka_unit_test(conforms_bad_paths), cmocka_unit_test(conforms_race),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

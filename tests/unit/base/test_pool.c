@@ -225,11 +225,47 @@ static void test_allocation_failures_inside_loops(void **state) {
     }
 }
 
+typedef struct waits {
+    _Atomic int runs[100];
+    size_t fail_from;
+} waits;
+
+static tarn_code run_waiting(void *ctx, size_t index, tarn_error *err) {
+    waits *w = ctx;
+    atomic_fetch_add(&w->runs[index], 1);
+    return index < w->fail_from ? TARN_OK : err_set(err, TARN_IO, "index %zu", index);
+}
+
+/* Every index runs once, failures or not; the lowest failing one is told. */
+static void test_blocking(void **state) {
+    (void)state;
+    static const size_t counts[] = {0, 1, 2, 17, 100};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        for (size_t fail_from = 0; fail_from <= counts[i]; fail_from += 1 + counts[i] / 3) {
+            tarn_error err = TARN_ERROR_INIT;
+            waits w;
+            memset(&w, 0, sizeof w);
+            w.fail_from = fail_from;
+            tarn_code code = pool_for_blocking(counts[i], run_waiting, &w, &err);
+            assert_int_equal(code, fail_from < counts[i] ? TARN_IO : TARN_OK);
+            if (code != TARN_OK) {
+                char want[32];
+                (void)snprintf(want, sizeof want, "index %zu", fail_from);
+                assert_string_equal(err.message, want);
+            }
+            for (size_t k = 0; k < 100; k++) {
+                assert_int_equal(atomic_load(&w.runs[k]), k < counts[i]);
+            }
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_run_once),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_blocking),
         cmocka_unit_test(test_many_waiting_parents),
         cmocka_unit_test(test_allocation_failures_inside_loops),
     };
