@@ -1,0 +1,285 @@
+/* Goal: tables of other writers are read as they are meant, whole and by filter, and files piece by
+ * piece.
+ * Method: the tables of B05, B11, B26 and B43 below the fixtures, planned and scanned with the
+ * rooms alone; the Parquet files of B44 in every cut of byte ranges. */
+#include "unit/table/rows.h"
+
+#include "read/scan.h"
+
+static tarn_error err;
+
+#define PLACE "/tarn-fixtures/bugs/open"
+
+typedef struct read_case {
+    tarn_env *env;
+    tarn_store *store;
+    tarn_arena arena;
+    const tarn_metadata *metadata;
+} read_case;
+
+static void open_case(read_case *c, const char *metadata_path) {
+    tarn_store *files;
+    tarn_buf bytes;
+    char path[512];
+    memset(c, 0, sizeof *c);
+    c->env = test_env();
+    arena_init(&c->arena, c->env);
+    buf_init(&bytes, c->env, 0);
+    assert_ok(store_file_new(c->env, false, &files, &err));
+    assert_ok(store_moved_new(files, STR("file://" PLACE), STR(TARN_TEST_FIXTURES "/bugs"),
+                              &c->store, &err));
+    (void)snprintf(path, sizeof path, "file://" PLACE "/%s", metadata_path);
+    assert_ok(store_get(c->store, str_of(path), 1 << 20, &bytes, &err));
+    assert_ok(metadata_parse(&c->arena, arena_str(&c->arena, buf_str(&bytes)), metadata_path,
+                             &c->metadata, &err));
+    buf_release(&bytes);
+}
+
+static void close_case(read_case *c) {
+    store_close(c->store);
+    arena_release(&c->arena);
+    test_env_done(c->env);
+}
+
+static scan_options options_of(read_case *c, const char *where) {
+    scan_options options;
+    memset(&options, 0, sizeof options);
+    options.metadata = c->metadata;
+    options.snapshot_id = TARN_NO_SNAPSHOT;
+    options.limit = -1;
+    if (where != NULL) {
+        assert_ok(expr_parse(&c->arena, str_of(where), &options.filter, &err));
+    }
+    return options;
+}
+
+static tarn_code scan_text(read_case *c, const scan_options *options, tarn_buf *out,
+                           scan_counters *counters, tarn_error *e) {
+    tarn_code code = TARN_OK;
+    tarn_plan *plan = NULL;
+    tarn_scan *scan = NULL;
+    tarn_batch batch;
+    memset(&batch, 0, sizeof batch);
+    TRY(plan_new(c->env, c->store, options, &plan, e));
+    TRY(scan_open(plan, &scan, e));
+    do {
+        batch_release(&batch);
+        TRY(scan_next(scan, &batch, e));
+        if (batch_rows(&batch) > 0) {
+            TRY(rows_write(&batch, out, e));
+        }
+    } while (batch_rows(&batch) > 0);
+    *counters = *scan_counters_of(scan);
+done:
+    batch_release(&batch);
+    scan_close(scan);
+    plan_free(plan);
+    return code;
+}
+
+/* Rows of a filter; skipped: how many files pruning left out at least. */
+static void check_where(read_case *c, const char *columns, const char *where, int64_t skipped,
+                        const char *want) {
+    tarn_buf out;
+    scan_counters counters;
+    scan_options options = options_of(c, where);
+    tarn_str name = str_of(columns);
+    buf_init(&out, c->env, 0);
+    options.columns = &name;
+    options.n_columns = columns != NULL;
+    assert_ok(scan_text(c, &options, &out, &counters, &err));
+    assert_ok(buf_append_char(&out, '\0', &err));
+    assert_string_equal((const char *)out.data, want);
+    assert_true(counters.files_skipped >= skipped);
+    buf_release(&out);
+}
+
+static int count_rows(read_case *c, const char *where) {
+    tarn_buf out;
+    scan_counters counters;
+    int n = 0;
+    scan_options options = options_of(c, where);
+    buf_init(&out, c->env, 0);
+    assert_ok(scan_text(c, &options, &out, &counters, &err));
+    for (size_t i = 0; i < out.len; i++) {
+        n += out.data[i] == '\n';
+    }
+    buf_release(&out);
+    return n;
+}
+
+static void test_read_null_partitions(void **state) {
+    (void)state;
+    read_case c;
+    open_case(&c, "B05/tbl/metadata/v1.metadata.json");
+    assert_int_equal(count_rows(&c, NULL), 10);
+    assert_int_equal(count_rows(&c, "k is null"), 4);
+    assert_int_equal(count_rows(&c, "s is null"), 4);
+    check_where(&c, "id", "k = 2", 4, "{\"id\":30}\n{\"id\":31}\n");
+    check_where(&c, "id", "s = ''", 4, "{\"id\":40}\n{\"id\":41}\n");
+    close_case(&c);
+}
+
+/* An imported file is read by the mapping, under the column's new name too; without a mapping its
+ * columns are nobody's. */
+static void test_read_name_mapping(void **state) {
+    (void)state;
+    read_case c;
+    open_case(&c, "B11/tbl/metadata/v1.metadata.json");
+    assert_int_equal(count_rows(&c, NULL), 2);
+    check_where(&c, "n", "renamed = 'bbb'", 0, "{\"n\":7}\n");
+    close_case(&c);
+    open_case(&c, "B11/tbl_no_mapping/metadata/v1.metadata.json");
+    tarn_buf out;
+    scan_counters counters;
+    scan_options options = options_of(&c, NULL);
+    buf_init(&out, c.env, 0);
+    tarn_code code = scan_text(&c, &options, &out, &counters, &err);
+    assert_ok(buf_append_char(&out, '\0', &err));
+    assert_null(strstr((const char *)out.data, "bbb"));
+    assert_true(code == TARN_OK || err.message[0] != '\0');
+    err = (tarn_error)TARN_ERROR_INIT;
+    buf_release(&out);
+    close_case(&c);
+}
+
+static void test_read_old_metadata(void **state) {
+    static const char *const two[] = {"v2_no_refs",          "v1_full",
+                                      "v1_minimal",          "v1_manifests_inline",
+                                      "v2_old_schemas_gone", "v2_snapshot_without_sequence"};
+    static const char *const none[] = {"v2_no_current", "v2_minimal", "v2_current_minus_one"};
+    (void)state;
+    for (size_t i = 0; i < sizeof two / sizeof *two + sizeof none / sizeof *none; i++) {
+        read_case c;
+        char path[128];
+        bool has = i < sizeof two / sizeof *two;
+        (void)snprintf(path, sizeof path, "B26/%s.metadata.json",
+                       has ? two[i] : none[i - sizeof two / sizeof *two]);
+        open_case(&c, path);
+        assert_int_equal(count_rows(&c, NULL), has ? 2 : 0);
+        close_case(&c);
+    }
+}
+
+static void test_read_avro_times(void **state) {
+    (void)state;
+    read_case c;
+    open_case(&c, "B43/spec/metadata/v1.metadata.json");
+    assert_int_equal(count_rows(&c, NULL), 3);
+    check_where(&c, "id", "tz = '2023-06-04T19:59:59.999999-04:00'", 0, "{\"id\":0}\n");
+    close_case(&c);
+}
+
+static void test_read_refuses(void **state) {
+    (void)state;
+    read_case c;
+    tarn_plan *plan;
+    open_case(&c, "B05/tbl/metadata/v1.metadata.json");
+    scan_options options = options_of(&c, "nobody = 1");
+    assert_code(plan_new(c.env, c.store, &options, &plan, &err), TARN_INVALID);
+    assert_non_null(strstr(err.message, "nobody"));
+    err = (tarn_error)TARN_ERROR_INIT;
+    options = options_of(&c, NULL);
+    options.snapshot_id = 4;
+    assert_code(plan_new(c.env, c.store, &options, &plan, &err), TARN_NOT_FOUND);
+    err = (tarn_error)TARN_ERROR_INIT;
+    const tarn_str gone = STR("gone");
+    options = options_of(&c, NULL);
+    options.columns = &gone;
+    options.n_columns = 1;
+    assert_code(plan_new(c.env, c.store, &options, &plan, &err), TARN_INVALID);
+    err = (tarn_error)TARN_ERROR_INIT;
+    close_case(&c);
+    open_case(&c, "B17/tbl/metadata/v1.metadata.json");
+    options = options_of(&c, "day = 2");
+    assert_code(plan_new(c.env, c.store, &options, &plan, &err), TARN_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "row deletes"));
+    err = (tarn_error)TARN_ERROR_INIT;
+    assert_int_equal(count_rows(&c, "day <> 2"), 6);
+    close_case(&c);
+}
+
+/* ---- pieces of one file ---- */
+
+static tarn_code read_piece(read_case *c, const tarn_file *file, const tarn_type *wanted,
+                            int64_t start, int64_t end, int64_t *rows, int64_t *sum,
+                            tarn_error *e) {
+    tarn_code code = TARN_OK;
+    file_scan *scan = NULL;
+    scan_counters counters;
+    tarn_batch batch;
+    file_scan_options options;
+    memset(&options, 0, sizeof options);
+    memset(&counters, 0, sizeof counters);
+    memset(&batch, 0, sizeof batch);
+    options.wanted = wanted;
+    options.by_name = true;
+    options.start = start;
+    options.end = end;
+    TRY(file_scan_open(c->env, c->store, file, NULL, &options, &scan, e));
+    for (;;) {
+        tarn_view ids;
+        TRY(file_scan_next(scan, &batch, &counters, e));
+        if (batch_rows(&batch) == 0) {
+            break;
+        }
+        view_column(&batch, 0, &ids);
+        for (int64_t i = 0; i < batch_rows(&batch); i++) {
+            *sum += ids.type->kind == TARN_INT ? ((const int32_t *)ids.values)[i]
+                                               : ((const int64_t *)ids.values)[i];
+        }
+        *rows += batch_rows(&batch);
+        batch_release(&batch);
+    }
+done:
+    batch_release(&batch);
+    file_scan_close(scan);
+    return code;
+}
+
+static void test_read_file_pieces(void **state) {
+    static const char *const names[] = {"good",
+                                        "rowgroup_offset_at_end",
+                                        "rowgroup_offset_huge",
+                                        "rowgroup_offset_missing",
+                                        "rowgroup_offset_repeated",
+                                        "rowgroup_offset_zero"};
+    (void)state;
+    read_case c;
+    open_case(&c, "B05/tbl/metadata/v1.metadata.json");
+    tarn_field id = {0};
+    id.id = 1;
+    id.name = STR("id");
+    id.type = type_primitive(TARN_LONG);
+    const tarn_type *wanted = type_struct(&c.arena, &id, 1);
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        char path[128];
+        store_stat_info info;
+        tarn_file file;
+        memset(&file, 0, sizeof file);
+        (void)snprintf(path, sizeof path, "file://" PLACE "/B44/%s.parquet", names[n]);
+        file.path = str_of(path);
+        assert_ok(store_stat(c.store, file.path, &info, &err));
+        file.size_bytes = info.size_bytes;
+        for (int64_t pieces = 1; pieces <= 7; pieces++) {
+            int64_t rows = 0;
+            int64_t sum = 0;
+            for (int64_t p = 0; p < pieces; p++) {
+                assert_ok(read_piece(&c, &file, wanted, info.size_bytes * p / pieces,
+                                     info.size_bytes * (p + 1) / pieces, &rows, &sum, &err));
+            }
+            assert_int_equal(rows, 300);
+            assert_int_equal(sum, 44850);
+        }
+    }
+    close_case(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read_null_partitions), cmocka_unit_test(test_read_name_mapping),
+        cmocka_unit_test(test_read_old_metadata),    cmocka_unit_test(test_read_avro_times),
+        cmocka_unit_test(test_read_refuses),         cmocka_unit_test(test_read_file_pieces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
