@@ -5,10 +5,20 @@
 #include "format/parquet/parquet.h"
 #include "read/read_int.h"
 
+#include <stdatomic.h>
+
+/* The store's source, with what was read of it counted. */
+typedef struct counted_source {
+    io_source base;
+    io_source *inner;
+    atomic_int_fast64_t bytes;
+} counted_source;
+
 struct file_scan {
     tarn_env *env;
     tarn_arena arena;
-    io_source *source;
+    counted_source opened;
+    io_source *source; /* &opened.base until the format or close has closed it */
     file_scan_options options;
     tarn_str path;
     const tarn_type *read_type; /* wanted and what the filter needs */
@@ -23,6 +33,41 @@ struct file_scan {
     scan_counters pruned; /* counted at open, handed out with the first batch */
     bool counted;
 };
+
+static tarn_code counted_read_at(io_source *source, int64_t offset, void *dst, size_t len,
+                                 tarn_error *err) {
+    counted_source *c = (counted_source *)source;
+    (void)atomic_fetch_add_explicit(&c->bytes, (int64_t)len, memory_order_relaxed);
+    return c->inner->read_at(c->inner, offset, dst, len, err);
+}
+
+static const uint8_t *counted_peek(io_source *source, int64_t offset, size_t len) {
+    counted_source *c = (counted_source *)source;
+    const uint8_t *bytes = c->inner->peek(c->inner, offset, len);
+    if (bytes != NULL) {
+        (void)atomic_fetch_add_explicit(&c->bytes, (int64_t)len, memory_order_relaxed);
+    }
+    return bytes;
+}
+
+static void counted_close(io_source *source) {
+    io_source *inner = ((counted_source *)source)->inner;
+    inner->close(inner);
+}
+
+static tarn_code open_source(file_scan *s, tarn_store *store, const tarn_file *file,
+                             tarn_error *err) {
+    counted_source *c = &s->opened;
+    tarn_code code = store_open(store, file->path, file->size_bytes, &c->inner, err);
+    if (code == TARN_OK) {
+        c->base = *c->inner;
+        c->base.read_at = counted_read_at;
+        c->base.peek = c->inner->peek != NULL ? counted_peek : NULL;
+        c->base.close = counted_close;
+        s->source = &c->base;
+    }
+    return code;
+}
 
 /* Identity partition values stand in for columns that an imported file does not have (spec, "Column
  * Projection"). */
@@ -163,7 +208,7 @@ tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file
      */
     const tarn_type *root = options->root != NULL ? options->root : options->wanted;
     TRY(columns_with_filter(&s->arena, root, options->wanted, options->filter, &s->read_type, err));
-    TRY(store_open(store, file->path, file->size_bytes, &s->source, err));
+    TRY(open_source(s, store, file, err));
     TRY(open_format(s, file, spec, err));
     *out = s;
     s = NULL;
@@ -254,6 +299,7 @@ tarn_code file_scan_next(file_scan *s, tarn_batch *out, scan_counters *counters,
         counters->rows_matched += batch_rows(out);
     }
 done:
+    counters->bytes_read += atomic_exchange(&s->opened.bytes, 0);
     batch_release(&raw);
     batch_release(&read);
     return code == TARN_OK ? code : err_add(err, code, "data file %.*s", STR_ARG(s->path));

@@ -91,6 +91,7 @@ static void check_where(read_case *c, const char *columns, const char *where, in
     assert_ok(buf_append_char(&out, '\0', &err));
     assert_string_equal((const char *)out.data, want);
     assert_true(counters.files_skipped >= skipped);
+    assert_true(counters.bytes_read > 0);
     buf_release(&out);
 }
 
