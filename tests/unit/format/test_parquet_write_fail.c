@@ -150,7 +150,7 @@ static void small_writers_hold_little(void **unused) {
         assert_true(parquet_writer_buffered_bytes(w[i]) > 0);
         assert_true(parquet_writer_written_bytes(w[i]) > 0);
     }
-    assert_true(tarn_env_memory_now(env) - before < 50 * (64 << 10));
+    assert_true(tarn_env_memory_now(env) - before < 50 * (96 << 10));
     for (int i = 0; i < 50; i++) {
         parquet_writer_free(w[i]);
     }
