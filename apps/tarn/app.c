@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "json.h"
@@ -99,17 +100,28 @@ static const char *plain_uri(const char *uri) {
 
 /* Opening makes a database: a mistyped name must not leave one behind. */
 static tarn_code check_there(const char *uri) {
+    struct stat info;
     const char *path = strchr(uri, ':') + 1;
     path = strncmp(path, "file://", 7) == 0 ? path + 7
            : strncmp(path, "file:", 5) == 0 ? path + 5
                                             : path;
-    if (the_app.makes || access(path, F_OK) == 0 || errno != ENOENT) {
-        return TARN_OK;
+    if (path[0] == '\0') {
+        return app_error(TARN_INVALID, "catalog %s names no path", uri);
     }
-    return app_error(TARN_NOT_FOUND,
-                     "there is no catalog at %s (-c or TARN_CATALOG says where it is, tarn create "
-                     "makes it)",
-                     path);
+    if (stat(path, &info) != 0) {
+        return the_app.makes || errno != ENOENT
+                   ? TARN_OK
+                   : app_error(
+                         TARN_NOT_FOUND,
+                         "there is no catalog at %s (-c or TARN_CATALOG says where it is, tarn "
+                         "create makes it)",
+                         path);
+    }
+    if (S_ISDIR(info.st_mode) != (strncmp(uri, "dir:", 4) == 0)) {
+        return app_error(TARN_INVALID, "catalog %s is a %s", uri,
+                         S_ISDIR(info.st_mode) ? "folder, not a database" : "file, not a folder");
+    }
+    return TARN_OK;
 }
 
 tarn_code app_catalog(tarn_catalog_handle **out) {

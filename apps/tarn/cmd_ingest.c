@@ -60,7 +60,7 @@ static const opt_spec INGEST_SPECS[] = {
     {"ignore-unknown", 0, OPT_FLAG, &ingest_options.ignore_unknown, "",
      "members that the table has no column for are left out, not rejected"},
     {"on-bad-row", 0, OPT_TEXT, &ingest_options.on_bad_row, "WHAT",
-     "stop (default), skip, or reject (default with --rejects)"},
+     "NDJSON, CSV: stop (default), skip, or reject (default with\n--rejects)"},
     {"rejects", 0, OPT_TEXT, &ingest_options.rejects, "FILE",
      "bad rows go here as JSON lines: file, line, reason, row"},
     {"merge-append", 0, OPT_FLAG, &ingest_options.merge, "",
@@ -297,6 +297,14 @@ static tarn_code checkpoint(ingest *in) {
     return code;
 }
 
+/* Rows that do not fit are of this file; the table knows only that they do not fit. */
+static void name_input(const ingest *in, tarn_code code) {
+    tarn_error *err = &the_app.err;
+    if (code == TARN_INVALID && strstr(err->message, in->path) == NULL && err->detail[0] == '\0') {
+        snprintf(err->detail, sizeof err->detail, "file %s", in->path);
+    }
+}
+
 static tarn_code ingest_batches(ingest *in, tarn_file_reader *reader,
                                 const struct ArrowSchema *schema) {
     tarn_code code = TARN_OK;
@@ -309,6 +317,7 @@ static tarn_code ingest_batches(ingest *in, tarn_file_reader *reader,
         int64_t rows = array.length;
         code = tarn_sink_write(in->sink, schema, &array, &the_app.err);
         if (code != TARN_OK) {
+            name_input(in, code);
             app_drop_array(code, &array);
             break;
         }
@@ -322,8 +331,66 @@ static tarn_code ingest_batches(ingest *in, tarn_file_reader *reader,
     return code;
 }
 
-static tarn_code ingest_file(ingest *in, const char *path) {
+static bool has_column(const struct ArrowSchema *schema, const char *name) {
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        if (strcmp(schema->children[i]->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The columns of a file that the table has, as --columns takes them; *all: none is unknown. */
+static char *known_columns(const struct ArrowSchema *file, const struct ArrowSchema *table,
+                           bool *all) {
+    text t = {0};
+    *all = true;
+    text_add(&t, "%s", "");
+    for (int64_t i = 0; i < file->n_children; i++) {
+        const char *name = file->children[i]->name;
+        if (!has_column(table, name)) {
+            *all = false;
+            continue;
+        }
+        text_add(&t, "%s\"", t.len > 0 ? "," : "");
+        for (const char *c = name; *c != '\0'; c++) {
+            text_add(&t, *c == '"' ? "\"\"" : "%c", *c);
+        }
+        text_add(&t, "\"");
+    }
+    return t.data;
+}
+
+/* Parquet and Avro files have a schema of their own; with --ignore-unknown only what the table has
+ * is read of them. Text formats do that by themselves. */
+static tarn_code open_input(ingest *in, const char *path, const struct ArrowSchema *table,
+                            tarn_file_reader **reader, struct ArrowSchema *schema) {
     tarn_file_options o;
+    fill_file_options(in, &o, table);
+    tarn_code code = tarn_file_open(the_app.env, path, &o, reader, &the_app.err);
+    if (code == TARN_OK) {
+        code = tarn_file_schema(*reader, schema, &the_app.err);
+    }
+    if (code != TARN_OK || !ingest_options.ignore_unknown || strcmp(path, "-") == 0) {
+        return code;
+    }
+    bool all;
+    char *columns = known_columns(schema, table, &all);
+    if (!all) {
+        schema->release(schema);
+        tarn_file_close(*reader);
+        *reader = NULL;
+        o.columns = columns[0] != '\0' ? columns : NULL;
+        code = tarn_file_open(the_app.env, path, &o, reader, &the_app.err);
+    }
+    if (!all && code == TARN_OK) {
+        code = tarn_file_schema(*reader, schema, &the_app.err);
+    }
+    free(columns);
+    return code;
+}
+
+static tarn_code ingest_file(ingest *in, const char *path) {
     tarn_file_reader *reader = NULL;
     struct ArrowSchema table_schema;
     struct ArrowSchema schema;
@@ -333,15 +400,12 @@ static tarn_code ingest_file(ingest *in, const char *path) {
     if (code != TARN_OK) {
         return code;
     }
-    fill_file_options(in, &o, &table_schema);
     if (in->first != NULL) {
         reader = in->first;
         in->first = NULL;
-    } else {
-        code = tarn_file_open(the_app.env, path, &o, &reader, &the_app.err);
-    }
-    if (code == TARN_OK) {
         code = tarn_file_schema(reader, &schema, &the_app.err);
+    } else {
+        code = open_input(in, path, &table_schema, &reader, &schema);
     }
     if (code == TARN_OK) {
         code = ingest_batches(in, reader, &schema);

@@ -152,7 +152,8 @@ tarn_code err_add(tarn_error *err, tarn_code code, const char *fmt, ...) {
     va_start(args, fmt);
     (void)put_text(text, 0, sizeof text, fmt, args);
     va_end(args);
-    if (strstr(err->message, text) != NULL) { /* said already */
+    const char *what = strncmp(text, "file ", 5) == 0 ? text + 5 : text;
+    if (strstr(err->message, what) != NULL) { /* said already */
         return code;
     }
     size_t used = strlen(err->detail);

@@ -73,16 +73,6 @@ static tarn_code fail(const sqlite_db *db, int result, const char *what, tarn_er
                    db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(result));
 }
 
-static tarn_code start_new(sqlite_db *db, tarn_error *err) {
-    bool filled = false;
-    tarn_code code = sqlite_has_row(db, "SELECT 1 FROM sqlite_master", 0, NULL, &filled, err);
-    if (code == TARN_OK && !filled) {
-        /* Readers then never wait for writers. Where it cannot be had, the default does. */
-        (void)sqlite3_exec(db->handle, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
-    }
-    return code;
-}
-
 static tarn_code open_with(sqlite_db *db, const char *name, int flags, tarn_error *err) {
     tarn_code code = TARN_OK;
     int result = sqlite3_open_v2(name, &db->handle, flags | SQLITE_OPEN_FULLMUTEX, NULL);
@@ -92,15 +82,14 @@ static tarn_code open_with(sqlite_db *db, const char *name, int flags, tarn_erro
     }
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS);
-    /* A commit is one sync of the write-ahead log. Folding the log into the database at every close
-     * would cost a one-row append more than the append itself; SQLite does it every 1000 pages. */
-    (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     result = sqlite3_exec(db->handle, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
     if (result != SQLITE_OK) {
-        code = fail(db, result, "a setting", err);
+        code = fail(db, result, "opening", err);
         goto done;
     }
-    code = start_new(db, err);
+    /* SQLite reads the file only now, so that what is no database is found here. */
+    bool filled = false;
+    code = sqlite_has_row(db, "SELECT 1 FROM sqlite_master", 0, NULL, &filled, err);
 done:
     if (code != TARN_OK) {
         sqlite_close(db);

@@ -133,6 +133,24 @@ def bad_csv():
         is_whole(shop, "ns.t", 2)
 
 
+def bad_columns():
+    """Parquet files whose columns do not fit the table: the column and the file are named."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    with Workshop() as shop:
+        table_of_two(shop)
+        wrong = {"text": {"id": pa.array(["x"])}, "null": {"id": pa.array([1, None], pa.int64())}, "missing": {"s": pa.array(["a"])},
+                 "double": {"id": pa.array([1.5])}, "wide": {"id": pa.array([1]), "n": pa.array([1], pa.int64())},
+                 "list": {"id": pa.array([1]), "s": pa.array([["a"]])}, "extra": {"id": pa.array([1]), "extra": pa.array([1])}}
+        for name, columns in wrong.items():
+            pq.write_table(pa.table(columns), shop.path(name + ".parquet"))
+            column = {"wide": "n", "list": "s", "extra": "extra"}.get(name, "id")
+            refused(shop.tarn("ingest", "ns.t", name + ".parquet", check=False), INVALID, "column " + column, name + ".parquet")
+        is_whole(shop, "ns.t", 2)
+        shop.tarn("ingest", "ns.t", "extra.parquet", "--ignore-unknown")
+        is_whole(shop, "ns.t", 3)
+
+
 def bad_rows_set_aside():
     """--on-bad-row stop, skip, reject: good rows once, bad ones with line and reason, byte for byte."""
     with Workshop() as shop:
@@ -276,6 +294,8 @@ def missing_things():
                 (("cat", "ns.t", "--snapshot-id", "5"), NOT_FOUND, "5"), (("cat", "ns.t", "--ref", "none"), NOT_FOUND, "none"),
                 (("cat", "ns.t", "--as-of", "2001-01-01"), NOT_FOUND, "snapshot"), (("alter", "ns.t", "drop-ref", "none"), NOT_FOUND, "none"),
                 (("cat", "./folder"), NOT_FOUND, "folder"), (("cat", "none/v1.metadata.json"), NOT_FOUND, "v1.metadata.json"),
+                (("ls", "-c", "sqlite:folder"), INVALID, "folder"), (("ls", "-c", "dir:two.ndjson"), INVALID, "two.ndjson"),
+                (("ls", "-c", "sqlite:two.ndjson"), CORRUPT, "two.ndjson"), (("ls", "-c", "dir:"), INVALID, "dir:"),
                 (("ls", "-c", "nonsense"), INVALID, "nonsense"), (("ls", "-c", "ftp:x"), INVALID, "ftp:x")]:
             refused(shop.tarn(*answer, check=False), status, words)
         is_whole(shop, "ns.t", 2)
@@ -531,7 +551,7 @@ def changed_while_read():
         equal(int(shop.tarn("cat", "ns.t", "--count").out), 90000 + 60000)
 
 
-CASES = [bad_records, bad_values, bad_csv, bad_rows_set_aside, damaged_files, damaged_tables, hostile_files, missing_things, bad_arguments,
+CASES = [bad_records, bad_values, bad_csv, bad_columns, bad_rows_set_aside, damaged_files, damaged_tables, hostile_files, missing_things, bad_arguments,
          strange_columns, strange_tables, unknown_properties, full_disk, small_files_only, read_only_folder, full_output, interrupted,
          many_writers, changed_while_read]
 NEED_MOUNTS = [full_disk, read_only_folder]
