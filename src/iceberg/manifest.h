@@ -27,7 +27,7 @@ typedef struct tarn_manifest {
     int32_t added_files, existing_files, deleted_files; /* -1: not known (v1) */
     int64_t added_rows, existing_rows, deleted_rows;    /* -1: not known */
     int32_t n_partitions;
-    const tarn_field_summary *partitions; /* one a field of the spec, or none */
+    const tarn_field_summary *partitions; /* one a field of the spec; NULL: unknown */
     tarn_str key_metadata;                /* data NULL: none */
     int64_t first_row_id;                 /* -1: none */
 } tarn_manifest;

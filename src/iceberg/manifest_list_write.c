@@ -64,9 +64,10 @@ static tarn_code put_summary(tarn_builder *b, const tarn_field_summary *s, tarn_
     return code == TARN_OK ? builder_close(b, err) : code;
 }
 
+/* A spec without fields has an empty list, as in Java, whose metadata tables cannot show a null. */
 static tarn_code put_summaries(list_writer *w, const tarn_manifest *m) {
     tarn_builder *b = &w->rows.children[w->slots[L_PARTITIONS]];
-    if (m->n_partitions == 0) {
+    if (m->partitions == NULL) {
         return builder_null(b, w->err);
     }
     tarn_code code = TARN_OK;

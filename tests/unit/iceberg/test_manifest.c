@@ -500,6 +500,7 @@ static void assert_same_manifest(const tarn_manifest *a, const tarn_manifest *b)
     assert_int_equal(a->deleted_rows, b->deleted_rows);
     assert_str(a->key_metadata, b->key_metadata); /* B25 */
     assert_int_equal(a->n_partitions, b->n_partitions);
+    assert_int_equal(a->partitions == NULL, b->partitions == NULL); /* no fields, or unknown */
     for (int32_t i = 0; i < a->n_partitions; i++) {
         const tarn_field_summary *s = &a->partitions[i], *t = &b->partitions[i];
         assert_int_equal(s->contains_null, t->contains_null);
@@ -547,12 +548,14 @@ static void lists(void **state) {
         tarn_entry e = {.status = TARN_ENTRY_ADDED, .snapshot_id = -1, .sequence_number = -1};
         e.file = sample_file(&b, 1, TARN_CONTENT_DATA, sample_tuple(&b, 3));
         assert_ok(write_manifest(&b, metadata_spec(b.m), version, false, &e, 1, &w, &err));
-        tarn_manifest m[2] = {w.manifest, w.manifest};
+        tarn_manifest m[4] = {w.manifest, w.manifest, w.manifest, w.manifest};
         m[1].sequence_number = version == 1 ? 0 : 4;
         m[1].min_sequence_number = 0;
         m[1].is_deletes = version > 1;
         m[1].key_metadata = STR("\1\2\0\3");
-        list_round_trip(&b, version, m, 2);
+        m[2].n_partitions = m[3].n_partitions = 0;
+        m[3].partitions = NULL;
+        list_round_trip(&b, version, m, 4);
         list_round_trip(&b, version, m, 0);
         buf_release(&w.buf);
         bench_close(&b);
