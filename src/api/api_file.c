@@ -88,64 +88,61 @@ static tarn_code read_head(tarn_file_reader *r, char head[64], size_t *len, tarn
     return code;
 }
 
-/* Standard input: text is streamed; formats that need random access are read into a store in memory
- * first. */
-static tarn_code load_stdin(tarn_file_reader *r, tarn_error *err) {
+/* A pipe of a format that needs random access is read into a store in memory first. */
+static tarn_code load_pipe(tarn_file_reader *r, tarn_error *err) {
     tarn_code code = TARN_OK;
-    io_stream *in = NULL;
     tarn_buf all;
     size_t got = 1;
     buf_init(&all, r->env, 0);
-    TRY(store_stdin(r->env, &in, err));
     while (got > 0) {
         TRY(buf_reserve(&all, 1 << 20, err));
-        TRY(in->read(in, all.data + all.len, 1 << 20, &got, err));
+        TRY(r->pipe->read(r->pipe, all.data + all.len, 1 << 20, &got, err));
         all.len += got;
     }
     TRY(store_memory_new(r->env, &r->store, err));
-    r->path = STR("standard input");
+    r->path = str_of(r->name);
     r->total_bytes = (int64_t)all.len;
     TRY(store_put(r->store, r->path, STORE_REPLACE, buf_str(&all), err));
 done:
-    if (in != NULL) {
-        in->close(in);
-    }
     buf_release(&all);
     return code;
 }
 
+/* What the option says, then the name, then the first bytes; the compression of text by the first
+ * bytes in any case. */
 static tarn_code choose_kind(tarn_file_reader *r, const tarn_file_options *o, tarn_error *err) {
     tarn_code code = TARN_OK;
-    char head[64];
+    char bytes[64];
     size_t len = 0;
+    tarn_str head = STR_NULL;
     bool named = by_name(r->path, &r->kind, &r->codec);
     if (o->format != NULL) {
         TRY(by_option(o->format, &r->kind, err));
         named = true;
     }
-    if (r->is_stdin) {
-        if (!named) {
-            return err_set(err, TARN_INVALID,
-                           "standard input needs a format: parquet, avro, ndjson or csv");
-        }
-        if (r->kind == FILE_PARQUET || r->kind == FILE_AVRO || r->kind == FILE_JSON) {
-            TRY(load_stdin(r, err));
-        }
+    if (r->is_pipe) {
+        TRY(store_pipe_open(r->env, r->path.data, &head, &r->pipe, err));
     } else {
-        TRY(read_head(r, head, &len, err));
-        codec_kind sniffed = codec_sniff(head, len);
-        bool text = r->kind == FILE_NDJSON || r->kind == FILE_CSV || r->kind == FILE_JSON;
-        if (!named && sniffed == CODEC_NONE) {
-            r->kind = by_content(str_make(head, len));
-        } else if (!named || (text && sniffed != CODEC_NONE)) {
-            r->codec = sniffed;
-        }
-        if (!named && sniffed != CODEC_NONE) {
-            return err_set(
-                err, TARN_INVALID,
-                "%.*s is compressed, and its name does not say what it holds; give a format",
-                STR_ARG(r->path));
-        }
+        TRY(read_head(r, bytes, &len, err));
+        head = str_make(bytes, len);
+    }
+    codec_kind sniffed = codec_sniff(head.data, head.len);
+    if (!named && sniffed != CODEC_NONE) {
+        return err_set(err, TARN_INVALID,
+                       "%s is compressed, and nothing says what it holds; give a format (--format)",
+                       r->name);
+    }
+    if (!named) {
+        r->kind = by_content(head);
+    }
+    bool text = r->kind == FILE_NDJSON || r->kind == FILE_CSV || r->kind == FILE_JSON;
+    if (text) {
+        r->codec = sniffed != CODEC_NONE ? sniffed : r->codec;
+    } else if (r->is_pipe) {
+        TRY(load_pipe(r, err));
+    }
+    if (r->is_pipe && r->kind == FILE_JSON) {
+        TRY(load_pipe(r, err));
     }
     if (o->compression != NULL && !codec_from_name(str_of(o->compression), &r->codec)) {
         return err_set(err, TARN_INVALID, "\"%s\" is no compression", o->compression);
@@ -262,8 +259,9 @@ static tarn_code open_text_stream(tarn_file_reader *r, io_stream **out, tarn_err
     tarn_code code = TARN_OK;
     io_source *source = NULL;
     io_stream *raw = NULL;
-    if (r->is_stdin) {
-        TRY(store_stdin(r->env, &raw, err));
+    if (r->is_pipe) {
+        raw = r->pipe;
+        r->pipe = NULL;
     } else {
         TRY(store_open(r->store, r->path, -1, &source, err));
         TRY(file_counted_stream(r, source, &raw, err));
@@ -387,14 +385,14 @@ tarn_code tarn_file_open(tarn_env *env, const char *path, const tarn_file_option
     r->env = env;
     r->total_bytes = -1;
     arena_init(&r->arena, env);
-    r->is_stdin = strcmp(path, "-") == 0;
-    r->name = r->is_stdin ? "standard input" : arena_strdup(&r->arena, path);
-    r->path = r->is_stdin ? STR("-") : str_of(r->name);
+    r->is_pipe = store_is_pipe(path);
+    r->name = strcmp(path, "-") == 0 ? "standard input" : arena_strdup(&r->arena, path);
+    r->path = strcmp(path, "-") == 0 ? STR("-") : str_of(r->name);
     if (r->name == NULL) {
         code = err_nomem(err);
         goto done;
     }
-    if (!r->is_stdin) {
+    if (!r->is_pipe) {
         TRY(store_for_location(env, r->path, &r->store, err));
     }
     TRY(open_reader(r, options != NULL ? options : &defaults, err));
@@ -416,6 +414,9 @@ void tarn_file_close(tarn_file_reader *r) {
     avro_close(r->avro);
     if (r->source != NULL) {
         r->source->close(r->source);
+    }
+    if (r->pipe != NULL) {
+        r->pipe->close(r->pipe);
     }
     store_close(r->store);
     env_free(env, r->selection);

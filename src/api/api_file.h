@@ -27,7 +27,8 @@ struct tarn_file_reader {
     tarn_store *store;
     tarn_str path;
     const char *name;
-    bool is_stdin;
+    bool is_pipe;    /* standard input, a named pipe, a device */
+    io_stream *pipe; /* until a text reader or a store in memory has it */
     file_kind kind;
     codec_kind codec; /* around a text format */
     int64_t total_bytes;

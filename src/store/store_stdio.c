@@ -2,41 +2,98 @@
 #include "store/store_stdio.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static tarn_code read_stdin(io_stream *stream, void *dst, size_t cap, size_t *got,
-                            tarn_error *err) {
+typedef struct pipe_stream {
+    io_stream base;
+    int fd;
+    bool owned; /* not standard input */
+    size_t head_at;
+    size_t head_len;
+    char head[STORE_PIPE_HEAD]; /* read ahead for the caller to look at */
+} pipe_stream;
+
+static tarn_code read_fd(pipe_stream *self, void *dst, size_t cap, size_t *got, tarn_error *err) {
     for (;;) {
-        ssize_t n = read(STDIN_FILENO, dst, cap);
+        ssize_t n = read(self->fd, dst, cap);
         if (n >= 0) {
             *got = (size_t)n;
             return TARN_OK;
         }
         if (errno != EINTR) {
-            return err_os(err, errno, "could not read standard input");
+            return err_os(err, errno, "could not read %s", self->base.name);
         }
-        tarn_code code = env_check_cancel(stream->env, err);
+        tarn_code code = env_check_cancel(self->base.env, err);
         if (code != TARN_OK) {
             return code;
         }
     }
 }
 
-static void close_stdin(io_stream *stream) {
-    env_free(stream->env, stream);
+static tarn_code pipe_read(io_stream *stream, void *dst, size_t cap, size_t *got, tarn_error *err) {
+    pipe_stream *self = (pipe_stream *)stream;
+    size_t left = self->head_len - self->head_at;
+    if (left == 0) {
+        return read_fd(self, dst, cap, got, err);
+    }
+    *got = left < cap ? left : cap;
+    memcpy(dst, self->head + self->head_at, *got);
+    self->head_at += *got;
+    return TARN_OK;
 }
 
-tarn_code store_stdin(tarn_env *env, io_stream **out, tarn_error *err) {
-    io_stream *stream = env_calloc(env, 1, sizeof *stream);
-    if (stream == NULL) {
+static void pipe_close(io_stream *stream) {
+    pipe_stream *self = (pipe_stream *)stream;
+    if (self->owned && self->fd >= 0) {
+        (void)close(self->fd);
+    }
+    env_free(stream->env, self);
+}
+
+static tarn_code fill_head(pipe_stream *self, tarn_error *err) {
+    size_t got = 1;
+    while (got > 0 && self->head_len < STORE_PIPE_HEAD) {
+        tarn_code code =
+            read_fd(self, self->head + self->head_len, STORE_PIPE_HEAD - self->head_len, &got, err);
+        if (code != TARN_OK) {
+            return code;
+        }
+        self->head_len += got;
+    }
+    return TARN_OK;
+}
+
+bool store_is_pipe(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") == 0 ||
+           (stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)));
+}
+
+tarn_code store_pipe_open(tarn_env *env, const char *path, tarn_str *head, io_stream **out,
+                          tarn_error *err) {
+    tarn_code code;
+    pipe_stream *self = env_calloc(env, 1, sizeof *self);
+    if (self == NULL) {
         return err_nomem(err);
     }
-    stream->env = env;
-    stream->name = "standard input";
-    stream->read = read_stdin;
-    stream->close = close_stdin;
-    *out = stream;
-    return TARN_OK;
+    self->owned = strcmp(path, "-") != 0;
+    self->base = (io_stream){env, self->owned ? path : "standard input", pipe_read, pipe_close};
+    self->fd = self->owned ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (self->fd < 0) {
+        code = err_os(err, errno, "%s could not be opened", path);
+        goto done;
+    }
+    TRY(fill_head(self, err));
+    *head = str_make(self->head, self->head_len);
+    *out = &self->base;
+    self = NULL;
+done:
+    if (self != NULL) {
+        pipe_close(&self->base);
+    }
+    return code;
 }
 
 static tarn_code write_stdout(io_sink *sink, const void *data, size_t len, tarn_error *err) {
