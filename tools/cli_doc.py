@@ -21,10 +21,6 @@ Made from `tarn --help` and `tarn COMMAND --help` by `tools/cli_doc.py`; a test 
 `JdbcCatalog`), `dir:PATH` (Hadoop layout), or a name from PyIceberg's `.pyiceberg.yaml` (looked for in `$PYICEBERG_HOME`, the home folder, and
 here). Without either it is `sqlite:./tarn.db`. New tables go to `--warehouse`, or to `warehouse` beside the database.
 
-A database that tarn makes keeps a write-ahead log, and what was committed last may be in that log alone: `PATH-wal` belongs to `PATH` (and
-`PATH-shm` to both, while it is open). Never copy or move `PATH` by itself. Copy it with `sqlite3 PATH ".backup COPY"`, or fold the log in
-first with `sqlite3 PATH "PRAGMA wal_checkpoint(TRUNCATE)"` while nothing writes.
-
 A table is `ns.table`, levels separated by dots; a level with a dot, space or slash stands between backticks or double quotes. Reading commands also
 take the path or `file:` URI of a table folder or metadata file, and `tarn cat` a single Parquet, Avro, NDJSON or CSV file. `--moved FROM=TO` reads a
 table that was copied elsewhere.
