@@ -20,6 +20,7 @@ Made from `tarn --help` and `tarn COMMAND --help` by `tools/cli_doc.py`; a test 
 `-c` or `$TARN_CATALOG` names the catalog: `sqlite:PATH` (the JDBC catalog's tables, shared with PyIceberg's `SqlCatalog` and Iceberg's
 `JdbcCatalog`), `dir:PATH` (Hadoop layout), or a name from PyIceberg's `.pyiceberg.yaml` (looked for in `$PYICEBERG_HOME`, the home folder, and
 here). Without either it is `sqlite:./tarn.db`. New tables go to `--warehouse`, or to `warehouse` beside the database.
+Tables of an SQLite database belong to a catalog name in it: `tarn`, or the name in `.pyiceberg.yaml`; other engines must use the same one.
 
 A table is `ns.table`, levels separated by dots; a level with a dot, space or slash stands between backticks or double quotes. Reading commands also
 take the path or `file:` URI of a table folder or metadata file, and `tarn cat` a single Parquet, Avro, NDJSON or CSV file. `--moved FROM=TO` reads a
@@ -34,7 +35,7 @@ Rows are kept where the filter is true: a comparison with null is not.
 
 ## Output
 `--format ndjson | csv | table`; a table on a terminal, NDJSON in a pipe. Values follow the single-value JSON of the Iceberg specification:
-decimals, dates, times, timestamps and uuids are strings, binary is hexadecimal, maps are `{"keys": [..], "values": [..]}`.
+decimals, dates, times, timestamps and uuids are strings (snapshot ids are 64-bit numbers, which jq before 1.7 rounds), binary is hexadecimal, maps are `{"keys": [..], "values": [..]}`.
 
 Rows and results go to standard output, and nothing else does: progress, counts and errors go to standard error. With `--json` results are objects:
 
