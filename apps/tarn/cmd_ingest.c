@@ -90,7 +90,7 @@ typedef struct ingest {
     char *properties; /* JSON */
     tarn_table *table;
     tarn_sink *sink;
-    tarn_file_reader *first; /* standard input, opened before there was a table */
+    tarn_file_reader *first; /* a pipe, opened before there was a table */
     FILE *rejects;
     bool skip_bad;
     bool rejects_failed; /* a row could not be set aside */
@@ -181,7 +181,13 @@ static void fill_file_options(ingest *in, tarn_file_options *o, const struct Arr
     }
 }
 
-/* What the data suggests. Standard input can be opened only once, so its reader is kept. */
+/* Standard input, a named pipe, <(...): it can be read once only. */
+static bool is_pipe(const char *path) {
+    struct stat info;
+    return strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode));
+}
+
+/* What the data suggests. The reader of a pipe is kept. */
 static tarn_code suggest_schema(ingest *in, const char *path, struct ArrowSchema *schema) {
     tarn_file_options o;
     tarn_file_reader *reader = NULL;
@@ -196,7 +202,7 @@ static tarn_code suggest_schema(ingest *in, const char *path, struct ArrowSchema
                          "%s holds nothing to make columns of; --schema says what they are",
                          strcmp(path, "-") == 0 ? "standard input" : path);
     }
-    if (code == TARN_OK && strcmp(path, "-") == 0) {
+    if (code == TARN_OK && is_pipe(path)) {
         in->first = reader;
         return TARN_OK;
     }
@@ -371,7 +377,7 @@ static tarn_code open_input(ingest *in, const char *path, const struct ArrowSche
     if (code == TARN_OK) {
         code = tarn_file_schema(*reader, schema, &the_app.err);
     }
-    if (code != TARN_OK || !ingest_options.ignore_unknown || strcmp(path, "-") == 0) {
+    if (code != TARN_OK || !ingest_options.ignore_unknown || is_pipe(path)) {
         return code;
     }
     bool all;

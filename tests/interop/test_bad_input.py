@@ -327,7 +327,7 @@ def bad_arguments():
                 (("create", "ns.u", "id long", "--format-version", "9"), "--format-version"),
                 (("ingest", "ns.t", "two.ndjson", "--mode", "x"), "--mode", "x"), (("ingest", "ns.t", "two.ndjson", "--where", "id=1"), "--where"),
                 (("ingest", "ns.t", "two.ndjson", "--format", "xml"), "xml"), (("ingest", "ns.t", "two.ndjson", "--delimiter", "ab"), "ab"),
-                (("ingest", "ns.t", "-"), "standard input"), (("file", "look", "two.ndjson"), "look"), (("ls", "--moved", "x"), "--moved")]:
+                (("file", "look", "two.ndjson"), "look"), (("ls", "--moved", "x"), "--moved")]:
             refused(shop.tarn(*arguments, check=False), INVALID, *words)
         equal(shop.tarn("ls").out, "ns.t\n")
         equal(shop.tarn("ls", "-n").out, "ns\n")

@@ -175,6 +175,8 @@ def ingest_every_format():
             equal(len(shop.cat("new.%s.partitions" % name.split(".")[1]).rows), 3)
         shop.tarn("ingest", "new.stdin", "-", "-f", "ndjson", "--create", "--partition-by", "kind", "-p", "x=y", stdin=ndjson)
         equal((len(shop.cat("new.stdin").rows), document(shop, "new.stdin")["properties"]["x"]), (9, "y"))
+        done = subprocess.run(["bash", "-c", "%s ingest new.pipe <(cat in.ndjson.gz) --format ndjson --create -q" % harness.binary()], cwd=shop.folder)
+        equal((done.returncode, len(shop.cat("new.pipe").rows)), (0, 9))
         shop.tarn("ingest", "new.schema", "in.csv", "--create", "--schema", SCHEMA, "--sort-by", "id", "--identifier", "id")
         harness.same(shop.cat("new.schema").rows, want)
 
