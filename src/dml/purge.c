@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "iceberg/manifest.h"
+#include "read/scan.h"
 
 #include <stdlib.h>
 
@@ -11,14 +12,18 @@ typedef struct purge_work {
     tarn_store *store;
     const tarn_metadata *metadata;
     tarn_arena arena;
-    tarn_map done; /* paths removed, or manifests read, once */
+    tarn_map done; /* paths; value 1: it is gone */
     bool keep_data;
+    int64_t n_failures;
     tarn_code code; /* first failure */
     tarn_error *err;
 } purge_work;
 
 static void note(purge_work *w, tarn_code code, const tarn_error *err) {
-    if (code != TARN_OK && code != TARN_NOT_FOUND && w->code == TARN_OK) {
+    if (code == TARN_OK || code == TARN_NOT_FOUND) {
+        return;
+    }
+    if (w->n_failures++ == 0) {
         w->code = code;
         if (w->err != NULL) {
             *w->err = *err;
@@ -26,14 +31,17 @@ static void note(purge_work *w, tarn_code code, const tarn_error *err) {
     }
 }
 
+/* A removal that failed is tried again where the file is named again. */
 static void remove_once(purge_work *w, tarn_str path) {
     tarn_error err = TARN_ERROR_INIT;
-    bool added = false;
     tarn_str kept = arena_str(&w->arena, path);
-    if (kept.data == NULL || map_put(&w->done, kept, &added) == NULL) {
+    map_entry *entry = kept.data != NULL ? map_put(&w->done, kept, NULL) : NULL;
+    if (entry == NULL) {
         note(w, err_nomem(&err), &err);
-    } else if (added && path.len > 0) {
-        note(w, store_remove(w->store, path, &err), &err);
+    } else if (entry->value.i64 == 0 && path.len > 0) {
+        tarn_code code = store_remove(w->store, path, &err);
+        entry->value.i64 = code == TARN_OK || code == TARN_NOT_FOUND;
+        note(w, code, &err);
     }
 }
 
@@ -57,29 +65,28 @@ static void purge_entries(purge_work *w, const tarn_manifest *manifest) {
     arena_release(&arena);
 }
 
+/* What names a file that could not be removed stays, so that the file can still be found. */
 static void purge_snapshot(purge_work *w, const tarn_snapshot *snapshot) {
     tarn_error err = TARN_ERROR_INIT;
     tarn_arena arena;
-    io_source *source = NULL;
     const tarn_manifest *manifests;
     int32_t n = 0;
+    int64_t before = w->n_failures;
     arena_init(&arena, w->env);
-    tarn_code code = TARN_OK;
-    if (snapshot->manifest_list.len > 0) {
-        code = store_open(w->store, snapshot->manifest_list, -1, &source, &err);
-    }
-    if (code == TARN_OK && source != NULL) {
-        code = manifest_list_read(&arena, source, &manifests, &n, &err);
-        source->close(source);
-    }
+    tarn_code code = snapshot_manifests(&arena, w->store, snapshot, &manifests, &n, &err);
     note(w, code, &err);
     for (int32_t i = 0; code == TARN_OK && i < n; i++) {
+        int64_t before_entries = w->n_failures;
         if (!w->keep_data && map_find(&w->done, manifests[i].path) == NULL) {
             purge_entries(w, &manifests[i]);
         }
-        remove_once(w, manifests[i].path);
+        if (w->n_failures == before_entries) {
+            remove_once(w, manifests[i].path);
+        }
     }
-    remove_once(w, snapshot->manifest_list);
+    if (w->n_failures == before) {
+        remove_once(w, snapshot->manifest_list);
+    }
     arena_release(&arena);
 }
 
@@ -138,10 +145,12 @@ tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version
     for (int32_t i = 0; i < m->n_snapshots; i++) {
         purge_snapshot(&w, m->snapshots[i]);
     }
-    for (int32_t i = 0; i < m->n_metadata_log; i++) {
+    for (int32_t i = 0; i < m->n_metadata_log && w.n_failures == 0; i++) {
         remove_once(&w, m->metadata_log[i].metadata_file);
     }
-    remove_once(&w, version->metadata_location);
+    if (w.n_failures == 0) {
+        remove_once(&w, version->metadata_location);
+    }
     discard_folders(&w);
     arena_release(&w.arena);
     return w.code;

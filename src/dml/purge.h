@@ -8,7 +8,8 @@
  * version names, and earlier metadata files. The table's name must have been dropped before. Files
  * of others below the location are left. With gc.enabled=false data files are left too, as in
  * Iceberg Java. A file that is gone already is no error; the first other failure is reported after
- * all was tried. Folders of the table that are empty then go, too. */
+ * all was tried, and what names a file that is still there stays with it: so the same version can
+ * be purged again. Folders of the table that are empty then go, too. */
 tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version *version,
                       tarn_error *err) TARN_MUST_USE;
 

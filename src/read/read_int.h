@@ -17,9 +17,6 @@ typedef struct manifest_job {
     tarn_arena arena;
     manifest_entries entries;
 } manifest_job;
-/* The manifests of a snapshot (also v1 ones listed inline); in arena. */
-tarn_code snapshot_manifests(tarn_arena *arena, tarn_store *store, const tarn_snapshot *snapshot,
-                             const tarn_manifest **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
 /* pool_for's work: jobs[index]. */
 tarn_code manifest_job_run(void *jobs, size_t index, tarn_error *err);
 

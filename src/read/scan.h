@@ -51,6 +51,10 @@ typedef struct tarn_plan {
     scan_counters counters;
 } tarn_plan;
 
+/* The manifests of a snapshot (also v1 ones listed inline); in arena. */
+tarn_code snapshot_manifests(tarn_arena *arena, tarn_store *store, const tarn_snapshot *snapshot,
+                             const tarn_manifest **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
+
 /* Manifests are read in parallel on the pool; a table with delete files that would have to be
  * applied is UNSUPPORTED, never read wrong. */
 tarn_code plan_new(tarn_env *env, tarn_store *store, const scan_options *options, tarn_plan **out,

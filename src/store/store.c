@@ -10,7 +10,7 @@ unsigned store_traits_of(tarn_store *store) {
     return store->vt->traits(store);
 }
 
-static tarn_code check_path(tarn_store *store, tarn_str path, tarn_error *err) {
+static tarn_code check_name(tarn_store *store, tarn_str path, tarn_error *err) {
     if (path.len == 0) {
         return err_set(err, TARN_INVALID, "path for store %s was empty", store->vt->name);
     }
@@ -21,7 +21,12 @@ static tarn_code check_path(tarn_store *store, tarn_str path, tarn_error *err) {
     if (memchr(path.data, 0, path.len) != NULL) {
         return err_set(err, TARN_INVALID, "path held a zero byte: %.*s", STR_ARG(path));
     }
-    return env_check_cancel(store->env, err);
+    return TARN_OK;
+}
+
+static tarn_code check_path(tarn_store *store, tarn_str path, tarn_error *err) {
+    tarn_code code = check_name(store, path, err);
+    return code != TARN_OK ? code : env_check_cancel(store->env, err);
 }
 
 tarn_code store_open(tarn_store *store, tarn_str path, int64_t size_hint, io_source **out,
@@ -42,7 +47,7 @@ tarn_code store_stat(tarn_store *store, tarn_str path, store_stat_info *out, tar
 }
 
 tarn_code store_remove(tarn_store *store, tarn_str path, tarn_error *err) {
-    tarn_code code = check_path(store, path, err);
+    tarn_code code = check_name(store, path, err);
     return code != TARN_OK ? code : store->vt->remove(store, path, err);
 }
 
@@ -68,7 +73,7 @@ tarn_code store_sync(tarn_store *store, tarn_error *err) {
 }
 
 tarn_code store_remove_folder(tarn_store *store, tarn_str folder, tarn_error *err) {
-    tarn_code code = check_path(store, folder, err);
+    tarn_code code = check_name(store, folder, err);
     return code != TARN_OK ? code : store->vt->remove_folder(store, folder, err);
 }
 

@@ -79,6 +79,7 @@ tarn_code store_create(tarn_store *store, tarn_str path, store_mode mode, io_sin
                        tarn_error *err) TARN_MUST_USE;
 tarn_code store_stat(tarn_store *store, tarn_str path, store_stat_info *out,
                      tarn_error *err) TARN_MUST_USE;
+/* Removing goes on when the env was cancelled: it is how cancelled work cleans up after itself. */
 tarn_code store_remove(tarn_store *store, tarn_str path, tarn_error *err) TARN_MUST_USE;
 tarn_code store_list(tarn_store *store, tarn_str prefix, store_list_fn fn, void *ctx,
                      tarn_error *err) TARN_MUST_USE;

@@ -133,6 +133,62 @@ static void test_store_delete(void **state) {
     on_all(&OPERATIONS[3]);
 }
 
+/* ---- cancelled at a call ---- */
+
+static tarn_env *to_cancel;
+
+static void cancel_now(void) {
+    tarn_env_cancel(to_cancel);
+}
+
+/* The call fails, and so does every later one but removals: what was begun cleans up after itself.
+ */
+static bool cancel_once(fault_run *r, const operation *op, int64_t k) {
+    commit_outcome outcome;
+    tarn_error e = TARN_ERROR_INIT;
+    memset(&outcome, 0, sizeof outcome);
+    op->prepare(r);
+    r->c.plan.struck = NULL;
+    r->c.plan.after = r->after;
+    r->c.plan.code = TARN_CANCELLED;
+    r->c.plan.die = cancel_now;
+    r->c.plan.fail_at = k;
+    to_cancel = r->c.env;
+    tarn_code code = op->run(r, &outcome, &e);
+    tarn_env_cancel_reset(r->c.env);
+    r->c.plan.fail_at = 0;
+    r->c.plan.code = TARN_OK;
+    r->c.plan.die = NULL;
+    bool reached = r->c.plan.struck != NULL;
+    verdict v = verdict_of(code, &outcome);
+    assert_true(code == TARN_OK || code == TARN_CANCELLED || code == TARN_COMMIT_UNKNOWN);
+    check_rows(r, op->name, k, v);
+    check_orphans(r, op->name, k, v);
+    r->next_id++;
+    return reached;
+}
+
+static void test_store_cancelled(void **state) {
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        fault_run *r = calloc(1, sizeof *r);
+        assert_non_null(r);
+        tarn_env *env = test_env();
+        case_open(&r->c, env, i / 2 % 2 == 0 ? CASE_DIR_MEMORY : CASE_SQLITE_MEMORY);
+        r->after = i % 2 == 1;
+        int64_t k = 1;
+        do {
+            if (k % PER_TABLE == 1) {
+                fresh_table(r, k);
+            }
+        } while (cancel_once(r, &OPERATIONS[i / 4], k++));
+        assert_true(k > 10);
+        case_done(&r->c);
+        test_env_done(env);
+        free(r);
+    }
+}
+
 /* ---- create, scan ---- */
 
 static tarn_code count_object(void *ctx, tarn_str path, const store_stat_info *info,
@@ -240,6 +296,7 @@ int main(void) {
         cmocka_unit_test(test_store_create),    cmocka_unit_test(test_store_scan),
         cmocka_unit_test(test_store_append),    cmocka_unit_test(test_store_merge),
         cmocka_unit_test(test_store_overwrite), cmocka_unit_test(test_store_delete),
+        cmocka_unit_test(test_store_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,13 +413,40 @@ static void test_dml_purge(void **state) {
     }
 }
 
+/* A purge that failed at some call can be done again, and then nothing is left. */
+static void test_dml_purge_again(void **state) {
+    (void)state;
+    bool reached = true;
+    for (int64_t k = 1; reached; k++) {
+        dml_case d;
+        int n = 0;
+        open_case(&d, CASE_DIR_MEMORY, 2, "day");
+        case_append(&d.c, ROW(1, 1, "\"a\"") ROW(2, 2, "\"b\""));
+        case_append(&d.c, ROW(3, 2, "\"c\""));
+        tarn_table_version *v = case_load(&d.c);
+        assert_ok(catalog_drop(d.c.catalog, &d.c.ident, &err));
+        d.c.plan.fail_at = k;
+        d.c.plan.after = k % 2 == 0;
+        tarn_code code = purge_table(d.c.env, d.c.catalog->store, v, &err);
+        d.c.plan.fail_at = 0;
+        reached = d.c.plan.struck != NULL;
+        assert_true(code == TARN_OK || (reached && code == TARN_IO && err.message[0] != '\0'));
+        err = (tarn_error)TARN_ERROR_INIT;
+        assert_ok(purge_table(d.c.env, d.c.catalog->store, v, &err));
+        assert_ok(store_list(d.c.catalog->store, str_of(d.c.warehouse), count_object, &n, &err));
+        assert_int_equal(n, 0);
+        table_version_release(v);
+        close_case(&d);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dml_delete),          cmocka_unit_test(test_dml_delete_needs_filter),
         cmocka_unit_test(test_dml_overwrite),       cmocka_unit_test(test_dml_serializable),
         cmocka_unit_test(test_dml_same_file_twice), cmocka_unit_test(test_dml_refused_and_unknown),
         cmocka_unit_test(test_dml_after_evolution), cmocka_unit_test(test_dml_upgraded_table),
-        cmocka_unit_test(test_dml_purge),
+        cmocka_unit_test(test_dml_purge),           cmocka_unit_test(test_dml_purge_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
