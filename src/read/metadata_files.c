@@ -233,12 +233,13 @@ typedef struct partition_work {
     tarn_buf key;
 } partition_work;
 
-/* Partition tuples that agree as rows of the union struct are one partition, also across specs with
- * the same fields. */
+/* Each spec has partitions of its own, as Iceberg 1.10 shows them: tuples of two specs that agree
+ * as rows of the union struct, such as those of nulls, are two. */
 static tarn_code partition_key(partition_work *w, const tarn_file *f, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_spec *spec = metadata_spec_by_id(w->t->metadata, f->spec_id);
     buf_reset(&w->key);
+    TRY(buf_printf(&w->key, err, "%d:", f->spec_id));
     for (int32_t i = 0; spec != NULL && i < spec->n_fields && i < f->n_partition; i++) {
         tarn_str bytes;
         if (f->partition[i].is_null) {
@@ -313,8 +314,8 @@ static tarn_code put_row(const metadata_table *t, tarn_builder *b, const partiti
     tarn_builder *c = b->children;
     if (t->partition_type->n_fields > 0) {
         TRY(put_partition(t, c++, r->spec_id, r->values, r->n, err));
+        TRY(put_i32(c++, r->spec_id, false, err));
     }
-    TRY(put_i32(c++, r->spec_id, false, err));
     TRY(put_i64(c++, r->records, false, err));
     TRY(put_i32(c++, r->files, false, err));
     TRY(put_i64(c++, r->bytes, false, err));

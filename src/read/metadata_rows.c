@@ -187,6 +187,9 @@ tarn_code metadata_rows_manifests(metadata_table *t, tarn_builder *b, tarn_error
         TRY(put_counts(&c[5], m, !m->is_deletes, err));
         TRY(put_counts(&c[8], m, m->is_deletes, err));
         TRY(put_summaries(t, &c[11], m, err));
+        if (t->all) {
+            TRY(put_i64(&c[12], t->snapshot->snapshot_id, false, err));
+        }
         TRY(builder_close(b, err));
     }
 done:

@@ -102,7 +102,7 @@ static tarn_code collect_manifests(metadata_table *t, tarn_error *err) {
         return TARN_OK;
     }
     if (t->all) {
-        return collect_all(t, err);
+        return t->kind == META_MANIFESTS ? TARN_OK : collect_all(t, err);
     }
     return t->snapshot == NULL ? TARN_OK
                                : snapshot_manifests(&t->arena, t->store, t->snapshot, &t->manifests,
@@ -162,6 +162,18 @@ static bool wants_manifest(const metadata_table *t, const tarn_manifest *manifes
     return t->kind == META_ENTRIES || (t->contents & (manifest->is_deletes ? 2 : 1)) != 0;
 }
 
+/* all_manifests: a manifest has a row for each snapshot that lists it. */
+static tarn_code next_snapshot(metadata_table *t, tarn_builder *b, bool *more, tarn_error *err) {
+    if (t->at >= t->metadata->n_snapshots) {
+        return TARN_OK;
+    }
+    t->snapshot = t->metadata->snapshots[t->at++];
+    tarn_code code =
+        snapshot_manifests(&t->arena, t->store, t->snapshot, &t->manifests, &t->n_manifests, err);
+    *more = code == TARN_OK;
+    return code == TARN_OK ? metadata_rows_manifests(t, b, err) : code;
+}
+
 /* Appends the next chunk of rows; false when there is none. */
 static tarn_code next_chunk(metadata_table *t, tarn_builder *b, bool *more, tarn_error *err) {
     *more = false;
@@ -174,6 +186,9 @@ static tarn_code next_chunk(metadata_table *t, tarn_builder *b, bool *more, tarn
             }
         }
         return TARN_OK;
+    }
+    if (t->kind == META_MANIFESTS && t->all) {
+        return next_snapshot(t, b, more, err);
     }
     if (t->at > 0) {
         return TARN_OK;

@@ -31,7 +31,7 @@ struct metadata_table {
     const tarn_type *metrics_type;   /* struct of readable metrics */
     const tarn_manifest *manifests;  /* that the rows come from */
     int32_t n_manifests;
-    int32_t at; /* next manifest; 1 when a table of one chunk was given */
+    int32_t at; /* next manifest or snapshot; 1 when a table of one chunk was given */
     /* asked for */
     const tarn_type *output;
     const tarn_expr *filter;

@@ -1,6 +1,8 @@
 /* read/metadata_types.c - the columns of each metadata table. */
 #include "read/metadata_table.h"
 
+#include <stdlib.h>
+
 static const char *const TEXTS[] = {
     [META_SNAPSHOTS] = "struct<committed_at: timestamptz not null, snapshot_id: long not null, "
                        "parent_id: long, operation: string, "
@@ -21,7 +23,8 @@ static const char *const TEXTS[] = {
         "deleted_data_files_count: int, added_delete_files_count: int, "
         "existing_delete_files_count: int, "
         "deleted_delete_files_count: int, partition_summaries: list<struct<contains_null: boolean, "
-        "contains_nan: boolean, lower_bound: string, upper_bound: string>>>",
+        "contains_nan: boolean, lower_bound: string, upper_bound: string>>, "
+        "reference_snapshot_id: long not null>",
     [META_FILES] =
         "struct<content: int, file_path: string not null, file_format: string not null, spec_id: "
         "int, partition: int, "
@@ -131,9 +134,9 @@ static tarn_code add_metrics(metrics_work *w, const tarn_type *type, tarn_error 
     buf_init(&name, w->arena->env, 0);
     for (int32_t i = 0; i < type->n_fields; i++) {
         const tarn_field *f = &type->fields[i];
-        if (f->type->kind == TARN_STRUCT) {
+        if (type_is_nested(f->type)) {
             TRY(add_metrics(w, f->type, err));
-        } else if (!type_is_nested(f->type)) {
+        } else {
             buf_reset(&name);
             TRY(type_full_name(w->schema, f->id, &name, err));
             const tarn_type *metrics = column_metrics(w->arena, f->type);
@@ -150,6 +153,10 @@ done:
     return code;
 }
 
+static int by_name(const void *a, const void *b) {
+    return str_cmp(((const tarn_field *)a)->name, ((const tarn_field *)b)->name);
+}
+
 static tarn_code make_metrics(metadata_table *t, tarn_error *err) {
     metrics_work w;
     w.arena = &t->arena;
@@ -161,6 +168,7 @@ static tarn_code make_metrics(metadata_table *t, tarn_error *err) {
     }
     tarn_code code = add_metrics(&w, w.schema, err);
     if (code == TARN_OK) {
+        qsort(w.fields, (size_t)w.n, sizeof *w.fields, by_name); /* the order that Java gives */
         t->metrics_type = type_struct(&t->arena, w.fields, w.n);
         code = t->metrics_type != NULL ? TARN_OK : err_nomem(err);
     }
@@ -168,7 +176,7 @@ static tarn_code make_metrics(metadata_table *t, tarn_error *err) {
 }
 
 /* The type with its placeholders (partition, data_file, readable_metrics) put in; an empty
- * partition struct and empty metrics are left out. */
+ * partition struct and empty metrics are left out, and what only some forms have. */
 static tarn_code fill_in(metadata_table *t, metadata_kind kind, bool with_metrics,
                          const tarn_type **out, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -185,9 +193,13 @@ static tarn_code fill_in(metadata_table *t, metadata_kind kind, bool with_metric
         if (str_is(f.name, "partition")) {
             f.type = t->partition_type;
             keep = t->partition_type->n_fields > 0;
+        } else if (kind == META_PARTITIONS && str_is(f.name, "spec_id")) {
+            keep = t->partition_type->n_fields > 0;
         } else if (str_is(f.name, "readable_metrics")) {
             f.type = t->metrics_type;
             keep = with_metrics && t->metrics_type->n_fields > 0;
+        } else if (str_is(f.name, "reference_snapshot_id")) {
+            keep = t->all;
         } else if (str_is(f.name, "data_file")) {
             TRY(fill_in(t, META_FILES, false, &f.type, err));
         }
