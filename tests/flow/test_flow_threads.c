@@ -1,7 +1,8 @@
 /* Goal: any number of writers may append to one table at once, and every acknowledged row is there
  * once.
  * Method: two envs with several threads each, every thread with its own sink, commit after commit;
- * readers scan meanwhile and must see whole commits; at the end the rows are counted one by one. */
+ * readers scan meanwhile and must see whole commits; at the end the rows are counted one by one.
+ * Overwriters of one row a day must leave one row a day. */
 #include "flow.h"
 
 #include <pthread.h>
@@ -200,6 +201,97 @@ static void race(bool sqlite) {
     test_tempdir_done(shared.folder);
 }
 
+/* ---- overwriters ---- */
+
+/* Replaces the only row of each day by its own, again and again. */
+static void *run_overwriter(void *arg) {
+    writer_thread *w = arg;
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_table *table = NULL;
+    tarn_code code = tarn_table_load(w->catalog, "ns.t", &table, &err);
+    for (int i = 0; i < COMMITS && code == TARN_OK; i++) {
+        char where[32];
+        char row[32];
+        tarn_outcome outcome = TARN_OUTCOME_INIT;
+        tarn_sink_options options = TARN_SINK_OPTIONS_INIT;
+        (void)snprintf(where, sizeof where, "day = %d", i % 3);
+        (void)snprintf(row, sizeof row, "%d,%d,w%d", w->number * COMMITS + i, i % 3, w->number);
+        options.mode = i % 2 == 0 ? TARN_SINK_OVERWRITE : TARN_SINK_REPLACE_PARTITIONS;
+        options.overwrite_where = where;
+        code = flow_write(table, &options, row, &outcome, &err);
+        w->acknowledged[i] = code == TARN_OK && outcome.state == TARN_COMMIT_DONE;
+        code = code == TARN_CONFLICT ? TARN_OK : code;
+    }
+    if (code != TARN_OK) {
+        (void)snprintf(w->failure, sizeof w->failure, "%s: %s", tarn_code_name(code), err.message);
+    }
+    tarn_table_free(table);
+    return NULL;
+}
+
+/* One row a day is left, and it is one that somebody was told was written. */
+static void check_overwritten(tarn_catalog_handle *catalog, const writer_thread *writers) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_table *table;
+    assert_ok(tarn_table_load(catalog, "ns.t", &table, &err));
+    for (int day = 0; day < 3; day++) {
+        char where[32];
+        struct ArrowArrayStream stream;
+        int error;
+        char message[512];
+        tarn_scan_options options = TARN_SCAN_OPTIONS_INIT;
+        (void)snprintf(where, sizeof where, "day = %d", day);
+        options.where = where;
+        options.columns = "id";
+        assert_ok(tarn_table_scan(table, &options, &stream, NULL, &err));
+        char *text = flow_read(&stream, &error, message);
+        assert_non_null(text);
+        char *after;
+        long id = strtol(text, &after, 10);
+        assert_string_equal(after, "\n");
+        assert_true(id >= 0 && id < ENVS * THREADS * COMMITS);
+        assert_true(writers[id / COMMITS].acknowledged[id % COMMITS]);
+        free(text);
+    }
+    tarn_table_free(table);
+}
+
+static void overwrite_race(bool sqlite) {
+    tarn_error err = TARN_ERROR_INIT;
+    shared_state shared;
+    tarn_env *env = test_env();
+    tarn_catalog_handle *catalog;
+    tarn_table *table;
+    writer_thread writers[ENVS * THREADS];
+    memset(writers, 0, sizeof writers);
+    memset(&shared, 0, sizeof shared);
+    test_tempdir(shared.folder);
+    assert_ok(flow_connect(env, shared.folder, sqlite, &catalog, &err));
+    make_table(&shared, catalog);
+    assert_ok(tarn_table_load(catalog, "ns.t", &table, &err));
+    flow_append(table, "1000,0,first;1001,1,first;1002,2,first");
+    tarn_table_free(table);
+    for (int w = 0; w < 4; w++) {
+        writers[w].catalog = catalog;
+        writers[w].number = w;
+        assert_int_equal(pthread_create(&writers[w].thread, NULL, run_overwriter, &writers[w]), 0);
+    }
+    for (int w = 0; w < 4; w++) {
+        assert_int_equal(pthread_join(writers[w].thread, NULL), 0);
+        assert_string_equal(writers[w].failure, "");
+    }
+    check_overwritten(catalog, writers);
+    tarn_catalog_close(catalog);
+    test_env_done(env);
+    test_tempdir_done(shared.folder);
+}
+
+static void test_threads_overwrite(void **state) {
+    (void)state;
+    overwrite_race(false);
+    overwrite_race(true);
+}
+
 static void test_threads_dir(void **state) {
     (void)state;
     race(false);
@@ -212,6 +304,7 @@ static void test_threads_sqlite(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_dir),
-                                       cmocka_unit_test(test_threads_sqlite)};
+                                       cmocka_unit_test(test_threads_sqlite),
+                                       cmocka_unit_test(test_threads_overwrite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
