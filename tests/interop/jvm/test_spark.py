@@ -6,6 +6,7 @@ read, filter, alter or add to it, and compares the rows.
 usage: spark.sh run test_spark.py [case...]
 """
 import sys
+import time
 
 import engine
 import both
@@ -22,7 +23,9 @@ def main(names):
             for where in getattr(function, "catalogs", ("tarn",)):
                 if not names or function.__name__ in names:
                     shop.where = where
+                    begin = time.monotonic()
                     case("%s in %s: %s" % (function.__name__, where, function.__doc__), function, shop)
+                    print("%6.1f s  %s.%s in %s" % (time.monotonic() - begin, function.__module__, function.__name__, where), flush=True)
     return finish()
 
 
