@@ -25,8 +25,8 @@ extern "C" {
 /* The codes: name, number (pinned for ever), and who is at fault with what is true of the table. */
 #define TARN_CODE_MAP(X)                                                                           \
     X(OK, 0, "success")                                                                            \
-    X(NOMEM, 1, "memory could not be had; nothing of this call was committed")                                 \
-    X(INVALID, 2, "the caller's argument or input is wrong; nothing of this call was committed")               \
+    X(NOMEM, 1, "memory could not be had; this call committed nothing")                            \
+    X(INVALID, 2, "the caller's argument or input is wrong; this call committed nothing")          \
     X(NOT_FOUND, 3, "the thing named does not exist")                                              \
     X(CONFLICT, 4, "somebody else's change stands against this one; nothing was committed")        \
     X(COMMIT_UNKNOWN, 5, "the commit was sent and its answer is not known; do not clean up")       \
@@ -34,7 +34,7 @@ extern "C" {
     X(IO, 7, "the operating system or a remote store failed")                                      \
     X(LIMIT, 8, "a limit of docs/limits.md was reached")                                           \
     X(INTERNAL, 9, "a fault in tarn itself; the handle only closes from here on")                  \
-    X(CANCELLED, 10, "the caller cancelled; nothing of this call was committed")                               \
+    X(CANCELLED, 10, "the caller cancelled; this call committed nothing")                          \
     X(DENIED, 11, "permission was refused")                                                        \
     X(UNSUPPORTED, 12, "valid, but not something this version can do")
 

@@ -1,8 +1,8 @@
-/* write/commit/commit.h - files become a snapshot. The protocol (DESIGN "Commit"):
+/* write/commit/commit.h - files become a snapshot. The protocol (docs/ARCHITECTURE.md, "Commit"):
  *
- *   load base -> validate against what changed since `from_snapshot_id` -> write manifests, list ->
- * swap (catalog_commit) ^ |
- *      +------ CONFLICT: refresh, back off with jitter (commit.retry.*), try again <------+
+ *   load base -> validate against what changed since from_snapshot_id -> write manifests and list
+ *             -> swap (catalog_commit); on CONFLICT: refresh, back off with jitter
+ *                (commit.retry.*), and again from validate.
  *
  * Invariants: 1 after the swap was sent only COMMITTED or UNKNOWN is said, unless the catalog
  * refused for certain; 2 under UNKNOWN nothing is removed; 3 what lost attempts wrote is removed
