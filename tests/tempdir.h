@@ -31,7 +31,8 @@ static inline void test_tempdir_done(const char *path) {
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             char below[4096];
-            (void)snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+            int n = snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+            assert_true(n > 0 && n < (int)sizeof below);
             test_tempdir_done(below);
         }
     }

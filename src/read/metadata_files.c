@@ -129,7 +129,8 @@ static tarn_code put_bound(tarn_builder *b, const metric_bound *bounds, int32_t 
                            tarn_error *err) {
     tarn_str bytes;
     tarn_value value;
-    if (!metric_find_bound(bounds, n, id, &bytes) || b->type->kind == TARN_UNKNOWN) {
+    if (!metric_find_bound(bounds, n, id, &bytes) || b->type->kind == TARN_UNKNOWN ||
+        b->type->kind == TARN_VARIANT) {
         return builder_null(b, err);
     }
     /* what does not read as a value of the column (cut text, other writers' oddities) is shown as

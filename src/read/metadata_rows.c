@@ -182,7 +182,8 @@ tarn_code metadata_rows_manifests(metadata_table *t, tarn_builder *b, tarn_error
         TRY(put_i32(&c[0], m->is_deletes, false, err));
         TRY(put_str(&c[1], m->path, err));
         TRY(put_i64(&c[2], m->length, false, err));
-        TRY(put_i32(&c[3], m->spec_id, false, err));
+        /* version 1 lists manifests without their spec: the first, as Iceberg Java takes it */
+        TRY(put_i32(&c[3], m->spec_id < 0 ? 0 : m->spec_id, false, err));
         TRY(put_i64(&c[4], m->added_snapshot_id, m->added_snapshot_id < 0, err));
         TRY(put_counts(&c[5], m, !m->is_deletes, err));
         TRY(put_counts(&c[8], m, m->is_deletes, err));

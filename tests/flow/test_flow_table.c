@@ -460,7 +460,8 @@ static int files_below(const char *path) {
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             char below[4096];
-            (void)snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+            int len = snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+            assert_true(len > 0 && len < (int)sizeof below);
             n += files_below(below);
         }
     }
