@@ -232,7 +232,7 @@ const char *app_last_dot(const char *name, size_t len) {
 }
 
 tarn_code app_table(const char *name, tarn_table **out, const char **metadata_table) {
-    tarn_catalog_handle *catalog;
+    tarn_catalog_handle *catalog = NULL;
     if (app_is_path(name)) {
         return open_path(name, out);
     }

@@ -226,7 +226,7 @@ static tarn_code view_text(const leaf_import *l, int64_t i, tarn_str *out) {
 
 static tarn_code convert_views(const leaf_import *l) {
     tarn_code code = TARN_OK;
-    tarn_str text;
+    tarn_str text = STR_NULL;
     for (int64_t i = 0; i < l->a->length; i++) {
         if (is_null_at(l->a, i)) {
             TRY(builder_null(l->b, l->im->err));

@@ -393,7 +393,7 @@ static tarn_code read_front_coded(read_column *c, tarn_builder *b, size_t n, tar
 static tarn_code read_decimal_bytes(read_column *c, tarn_builder *b, size_t n, tarn_error *err) {
     uint8_t *dst = b->values + (size_t)b->length * 16;
     for (size_t i = 0; i < n; i++) {
-        tarn_str s;
+        tarn_str s = STR_NULL;
         tarn_code code = next_bytes(c, &s, err);
         if (code != TARN_OK) {
             return code;
