@@ -5,7 +5,8 @@
  *
  * Makes a table of FILES entries in MANIFESTS commits, and another in one commit; no data files
  * exist. Prints "append-seconds" of the single commit, "plan-seconds" for one filtered and one
- * whole plan, and the first table's "metadata" file. */
+ * whole plan, "decode-rate" (manifest entries
+ * a second on one thread, path, partition and counts only), and the first table's "metadata" file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -123,6 +124,37 @@ static double plan(bench *b, const tarn_metadata *m, const char *where, int64_t 
     return seconds;
 }
 
+/* Entries a second of every manifest of the current snapshot, one after another. */
+static double decode_rate(bench *b, const tarn_metadata *m) {
+    tarn_arena arena;
+    io_source *source;
+    const tarn_manifest *manifests;
+    int32_t n;
+    int64_t entries = 0;
+    double seconds = 0;
+    arena_init(&arena, b->env);
+    check(b, store_open(b->catalog->store, metadata_current_snapshot(m)->manifest_list, -1, &source,
+                        &b->err));
+    check(b, manifest_list_read(&arena, source, &manifests, &n, &b->err));
+    source->close(source);
+    for (int32_t i = 0; i < n; i++) {
+        tarn_arena scratch;
+        manifest_entries some;
+        manifest_read_options options;
+        memset(&options, 0, sizeof options);
+        arena_init(&scratch, b->env);
+        double start = now();
+        check(b, store_open(b->catalog->store, manifests[i].path, -1, &source, &b->err));
+        check(b, manifest_read(&scratch, source, m, &manifests[i], &options, &some, &b->err));
+        source->close(source);
+        seconds += now() - start;
+        entries += some.count;
+        arena_release(&scratch);
+    }
+    arena_release(&arena);
+    return (double)entries / seconds;
+}
+
 int main(int argc, char **argv) {
     bench b;
     tarn_store *store;
@@ -156,6 +188,7 @@ int main(int argc, char **argv) {
     double whole = plan(&b, version->metadata, NULL, &all);
     printf("plan-seconds %.3f\nplan-filtered %.3f %lld files\nplan-whole %.3f %lld files\n",
            filtered + whole, filtered, (long long)one, whole, (long long)all);
+    printf("decode-rate %.0f\n", decode_rate(&b, version->metadata));
     printf("metadata %.*s\n", STR_ARG(version->metadata_location));
     table_version_release(version);
     catalog_close(b.catalog);

@@ -446,6 +446,10 @@ static tarn_code check_inputs(const char **paths, int n) {
             return app_error(TARN_INVALID, "--rejects %s would overwrite an input", paths[i]);
         }
     }
+    if (there && S_ISREG(rejects.st_mode) && rejects.st_size > 0) {
+        return app_error(TARN_CONFLICT, "--rejects %s is there already and is not overwritten",
+                         ingest_options.rejects);
+    }
     return TARN_OK;
 }
 
@@ -511,6 +515,11 @@ static int finish(ingest *in, tarn_code code) {
     tarn_file_close(in->first);
     tarn_sink_free(in->sink);
     tarn_table_free(in->table);
+    if (in->created && in->commits == 0 && code != TARN_OK && code != TARN_COMMIT_UNKNOWN) {
+        /* so that the corrected command makes it again, with its own columns and partitions */
+        tarn_code dropped = tarn_catalog_drop_table(the_app.catalog, in->table_name, true, NULL);
+        in->created = dropped != TARN_OK;
+    }
     free(in->properties);
     end_progress(in);
     if (code == TARN_OK) {

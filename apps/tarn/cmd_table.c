@@ -241,7 +241,19 @@ static void add_value(text *t, const json *v) {
     }
 }
 
-static void print_snapshot(const json *s, int64_t current) {
+/* "  main, tag v1": the refs that name a snapshot. */
+static void print_refs_of(const json *refs, int64_t id) {
+    const char *before = "  ";
+    for (const json *r = refs != NULL ? refs->first : NULL; r != NULL; r = r->next) {
+        if (json_number(r, "snapshot-id", -1) == id) {
+            bool tag = strcmp(json_text(r, "type", ""), "tag") == 0;
+            printf("%s%s%s", before, tag ? "tag " : "", r->name);
+            before = ", ";
+        }
+    }
+}
+
+static void print_snapshot(const json *s, int64_t current, const json *refs) {
     char when[32];
     const json *summary = json_at(s, "summary");
     if (the_app.json) {
@@ -252,11 +264,13 @@ static void print_snapshot(const json *s, int64_t current) {
         return;
     }
     format_time(json_number(s, "timestamp-ms", 0), when);
-    printf("%c %-20s %s  %-9s %12s %12s %12s %8s\n",
+    printf("%c %-20s %s  %-9s %12s %12s %12s %8s",
            json_number(s, "snapshot-id", 0) == current ? '*' : ' ', json_text(s, "snapshot-id", ""),
            when, json_text(summary, "operation", "?"), json_text(summary, "added-records", "0"),
            json_text(summary, "deleted-records", "0"), json_text(summary, "total-records", "?"),
            json_text(summary, "total-data-files", "?"));
+    print_refs_of(refs, json_number(s, "snapshot-id", 0));
+    printf("\n");
 }
 
 int cmd_log(int argc, char **argv) {
@@ -285,7 +299,8 @@ int cmd_log(int argc, char **argv) {
                "operation", "added", "deleted", "total rows", "files");
     }
     for (size_t i = 0; i < at && (log_options.limit < 0 || (int64_t)i < log_options.limit); i++) {
-        print_snapshot(items[at - 1 - i], json_number(m, "current-snapshot-id", -1));
+        print_snapshot(items[at - 1 - i], json_number(m, "current-snapshot-id", -1),
+                       json_at(m, "refs"));
     }
     free(items);
     json_free(m);
