@@ -5,8 +5,8 @@
  *
  * Makes a table of FILES entries in MANIFESTS commits, and another in one commit; no data files
  * exist. Prints "append-seconds" of the single commit, "plan-seconds" for one filtered and one
- * whole plan, "decode-rate" (manifest entries
- * a second on one thread, path, partition and counts only), and the first table's "metadata" file. */
+ * whole plan, "decode-rate" (manifest entries a second on one thread, path, partition and counts
+ * only), and the first table's "metadata" file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
