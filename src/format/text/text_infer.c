@@ -138,13 +138,26 @@ static tarn_code member_of(inferrer *f, seen_node *node, tarn_str name, seen_nod
     return *out != NULL ? TARN_OK : TARN_NOMEM;
 }
 
-static unsigned classify_json(const json_value *value) {
+/* A whole number beyond 64 bits is kept as text: as a double it would lose digits. */
+static unsigned classify_number(tarn_str text) {
     int64_t whole;
+    if (str_to_i64(text, &whole)) {
+        return SEEN_LONG;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (!text_is_digit(text.data[i]) && !(i == 0 && text.data[i] == '-')) {
+            return SEEN_DOUBLE;
+        }
+    }
+    return SEEN_STRING;
+}
+
+static unsigned classify_json(const json_value *value) {
     switch (value->kind) {
     case JSON_BOOL:
         return SEEN_BOOLEAN;
     case JSON_NUMBER:
-        return json_i64(value, &whole) && str_to_i64(value->text, &whole) ? SEEN_LONG : SEEN_DOUBLE;
+        return classify_number(value->text);
     case JSON_STRING: {
         unsigned time = classify_time(value->text);
         return time != 0 ? time : SEEN_STRING;
