@@ -198,6 +198,24 @@ static tarn_code make_rollback(const tarn_metadata *base, const json_value *edit
     return TARN_OK;
 }
 
+/* Without main a table has no current snapshot: all its rows would be gone from sight. */
+static tarn_code make_ref_removal(const tarn_metadata *base, const json_value *edit, tarn_str *out,
+                                  tarn_error *err) {
+    tarn_str name;
+    tarn_code code = need_str(edit, STR("remove-ref"), "name", &name, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    if (str_is(name, TARN_MAIN_BRANCH)) {
+        return err_set(err, TARN_INVALID, "branch main is the table itself and was not removed");
+    }
+    if (metadata_ref(base, name) == NULL) {
+        return err_set(err, TARN_NOT_FOUND, "there is no branch or tag %.*s", STR_ARG(name));
+    }
+    *out = name;
+    return TARN_OK;
+}
+
 static tarn_code make_change(tarn_arena *arena, const tarn_metadata *base, const json_value *edit,
                              tarn_str op, tarn_change *out, tarn_error *err) {
     memset(out, 0, sizeof *out);
@@ -219,12 +237,7 @@ static tarn_code make_change(tarn_arena *arena, const tarn_metadata *base, const
     }
     if (str_is(op, "remove-ref")) {
         out->kind = CHANGE_REMOVE_SNAPSHOT_REF;
-        tarn_code code = need_str(edit, op, "name", &out->text, err);
-        if (code == TARN_OK && metadata_ref(base, out->text) == NULL) {
-            code =
-                err_set(err, TARN_NOT_FOUND, "there is no branch or tag %.*s", STR_ARG(out->text));
-        }
-        return code;
+        return make_ref_removal(base, edit, &out->text, err);
     }
     if (str_is(op, "set-location")) {
         out->kind = CHANGE_SET_LOCATION;
