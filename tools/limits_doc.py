@@ -31,7 +31,7 @@ another file if rows for it come again.
 | all memory of an env | `memory_bytes` of `tarn_env_options`; no limit unless given | error of kind NOMEM |
 | memory of the files that a sink has open | `memory_bytes` of `tarn_sink_options`, `--memory-mb` of `tarn ingest`; 128 MiB | files are closed early |
 | worker threads | `threads` of `tarn_env_options`, `--threads`; one for each processor | work waits |
-| attempts of a commit, and their time | table properties `commit.retry.num-retries`, `commit.retry.total-timeout-ms` | error of kind CONFLICT |
+| attempts of a commit, and their time | table properties `commit.retry.num-retries` (20 more), `commit.retry.total-timeout-ms` (30 minutes) | error of kind CONFLICT |
 """
 
 

@@ -8,15 +8,23 @@
  * there? END committed : END unknown, nothing is removed */
 #include "write/commit/commit_int.h"
 
+/* For tables that do not say. A lost swap means that somebody else's commit was done, so with many
+ * writers it is no sign of a lasting fault: more tries than the 4 that Iceberg's own writers have,
+ * closer together than up to a minute. */
+#define DEFAULT_RETRIES     20
+#define DEFAULT_MAX_WAIT_MS 2000
+
 typedef struct retry_rule {
     int64_t retries, min_wait_ms, max_wait_ms, total_ms;
 } retry_rule;
 
 static tarn_code read_retry_rule(const tarn_metadata *m, retry_rule *out, tarn_error *err) {
     tarn_code code = TARN_OK;
-    TRY(properties_i64(&m->properties, "commit.retry.num-retries", 4, &out->retries, err));
+    TRY(properties_i64(&m->properties, "commit.retry.num-retries", DEFAULT_RETRIES, &out->retries,
+                       err));
     TRY(properties_i64(&m->properties, "commit.retry.min-wait-ms", 100, &out->min_wait_ms, err));
-    TRY(properties_i64(&m->properties, "commit.retry.max-wait-ms", 60000, &out->max_wait_ms, err));
+    TRY(properties_i64(&m->properties, "commit.retry.max-wait-ms", DEFAULT_MAX_WAIT_MS,
+                       &out->max_wait_ms, err));
     TRY(properties_i64(&m->properties, "commit.retry.total-timeout-ms", 1800000, &out->total_ms,
                        err));
 done:

@@ -135,6 +135,26 @@ static void test_race_give_up(void **state) {
     on_all_kinds(tell_give_up, QUICK);
 }
 
+/* A table that says nothing of retries: an append outlasts more rivals than the four tries of
+ * Iceberg's own writers. */
+static void tell_outlasts(race_case *r, int32_t version) {
+    commit_outcome outcome;
+    (void)version;
+    tarn_file f = commit_file(&r->c, "mine", 1, 10);
+    commit_request q = commit_of(COMMIT_FAST_APPEND, &f, 1);
+    r->rivals = 12;
+    assert_ok(commit_now(&r->c, &r->proxy.base, &q, &outcome, &err));
+    assert_int_equal(outcome.kind, TARN_COMMITTED);
+    assert_int_equal(outcome.attempts, 13);
+}
+
+static void test_race_outlasts(void **state) {
+    static const char *const fast[] = {"commit.retry.min-wait-ms", "1", "commit.retry.max-wait-ms",
+                                       "1", NULL};
+    (void)state;
+    on_all_kinds(tell_outlasts, fast);
+}
+
 /* ---- validation ---- */
 
 typedef struct bound_filter {
@@ -420,7 +440,7 @@ int main(void) {
         cmocka_unit_test(test_race_merge_append),  cmocka_unit_test(test_race_give_up),
         cmocka_unit_test(test_race_isolation),     cmocka_unit_test(test_race_removed_twice),
         cmocka_unit_test(test_race_lost_answers),  cmocka_unit_test(test_race_refused),
-        cmocka_unit_test(test_race_manifest_once),
+        cmocka_unit_test(test_race_manifest_once), cmocka_unit_test(test_race_outlasts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
