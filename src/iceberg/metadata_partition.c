@@ -2,6 +2,8 @@
  * and the path of one tuple. */
 #include "iceberg/metadata.h"
 
+#define FOLDER_NAME_BYTES 240
+
 static const tarn_type *find_source(const tarn_metadata *m, int32_t id) {
     const tarn_schema *current = metadata_schema(m);
     const tarn_field *field = current != NULL ? type_find_id(current->root, id) : NULL;
@@ -67,20 +69,39 @@ static tarn_code put_encoded(tarn_str s, tarn_buf *out, tarn_error *err) {
     return TARN_OK;
 }
 
+/* File systems take names of up to 255 bytes. Files have names of their own and the tuple is in the
+ * manifest, so that two partitions may share a folder. No "%xx" is cut in two. */
+static void shorten(tarn_buf *out, size_t start) {
+    if (out->len - start <= FOLDER_NAME_BYTES) {
+        return;
+    }
+    size_t end = start + FOLDER_NAME_BYTES;
+    for (size_t i = 1; i <= 2; i++) {
+        if (out->data[end - i] == '%') {
+            end -= i;
+            break;
+        }
+    }
+    out->len = end;
+}
+
 tarn_code spec_partition_path(const tarn_spec *spec, const tarn_value *partition, tarn_buf *out,
                               tarn_error *err) {
     tarn_buf human;
     tarn_code code = TARN_OK;
     buf_init(&human, out->env, 0);
     for (int32_t i = 0; i < spec->n_fields; i++) {
+        size_t start;
         buf_reset(&human);
         TRY(transform_human(&spec->fields[i].transform, &partition[i], &human, err));
         if (i > 0) {
             TRY(buf_append_char(out, '/', err));
         }
+        start = out->len;
         TRY(put_encoded(spec->fields[i].name, out, err));
         TRY(buf_append_char(out, '=', err));
         TRY(put_encoded(buf_str(&human), out, err));
+        shorten(out, start);
     }
 done:
     buf_release(&human);

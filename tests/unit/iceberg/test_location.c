@@ -57,6 +57,29 @@ static void data_files(void **state) {
     expect_data_file(folders, 3, "/new/s=a%2Fb/f.parquet");
 }
 
+/* A long value makes no folder name that a file system refuses, and no half "%xx". */
+static void long_values(void **state) {
+    char text[1024];
+    (void)state;
+    for (size_t shift = 0; shift < 3; shift++) {
+        bench b;
+        tarn_error err = TARN_ERROR_INIT;
+        tarn_str path;
+        bench_open(&b, NULL, 0);
+        memset(text, '/', sizeof text); /* each is %2F */
+        memset(text, 'a', shift);
+        b.tuple[0].as.bytes = str_make(text, sizeof text);
+        assert_ok(location_data_file(&b.arena, b.m, metadata_spec(b.m), b.tuple, STR("f.parquet"),
+                                     &path, &err));
+        const char *name = strstr(path.data, "s=");
+        const char *end = strchr(name, '/');
+        assert_in_range(end - name, 230, 255);
+        assert_int_equal((size_t)(end - name - 2) % 3, shift);
+        assert_string_equal(end, "/f.parquet");
+        bench_close(&b);
+    }
+}
+
 /* The lowest 20 of the hash's bits: three folders of four, one of eight. */
 static const char *hashed(const char *base, const char *name, char between, char *out) {
     uint32_t hash = num_murmur3(name, strlen(name));
@@ -110,7 +133,7 @@ static void metadata_files(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(data_files),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(data_files), cmocka_unit_test(long_values),
                                        cmocka_unit_test(object_storage),
                                        cmocka_unit_test(metadata_files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
