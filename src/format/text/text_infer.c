@@ -252,6 +252,8 @@ static tarn_code infer_ndjson(inferrer *f, const char *p, const char *end, const
         return TARN_NOMEM;
     }
     root->seen = SEEN_OBJECT;
+    bool any_good = false;
+    tarn_error first_bad = TARN_ERROR_INIT;
     for (int64_t n = 0; p < end && n < SAMPLE_RECORDS; n++) {
         const char *line = memchr(p, '\n', (size_t)(end - p));
         const char *stop = line != NULL ? line : end;
@@ -267,11 +269,19 @@ static tarn_code infer_ndjson(inferrer *f, const char *p, const char *end, const
         tarn_error why = TARN_ERROR_INIT;
         code = json_parse(&parsed, record, "record", &value, &why);
         if (code == TARN_OK && value->kind == JSON_OBJECT) {
+            any_good = true;
             TRY(look_at(f, root, value, 0));
         } else if (code == TARN_NOMEM) {
             (void)err_nomem(f->err);
             goto done;
+        } else if (!any_good && first_bad.code == TARN_OK) {
+            (void)err_set(&first_bad, TARN_INVALID, "%s line %lld: %s", f->name, (long long)(n + 1),
+                          code == TARN_OK ? "the record was not a JSON object" : why.message);
         }
+    }
+    if (!any_good && first_bad.code != TARN_OK) { /* a schema of nothing would blame the schema */
+        code = err_set(f->err, TARN_INVALID, "%s", first_bad.message);
+        goto done;
     }
     code = resolve(f, root, out);
 done:

@@ -65,6 +65,34 @@ static void without_a_header(void **state) {
                "{\"column1\":1,\"column2\":\"x\"}\n{\"column1\":2,\"column2\":\"y\"}\n");
 }
 
+/* why: what the error says; NULL: there is none. */
+static void first_fault(const char *text, const char *why) {
+    text_case t;
+    const tarn_type *root = NULL;
+    io_stream *stream = NULL;
+    tarn_error err = TARN_ERROR_INIT;
+    text_options in = {.kind = TEXT_NDJSON};
+    tarn_env *env = test_env();
+    text_case_init(&t, env);
+    assert_ok(text_case_stream(&t, str_of(text), &stream));
+    assert_code(text_infer(&t.arena, &stream, &in, 0, &root, &err),
+                why != NULL ? TARN_INVALID : TARN_OK);
+    assert_non_null(strstr(err.message, why != NULL ? why : ""));
+    stream->close(stream);
+    text_case_done(&t);
+    test_env_done(env);
+}
+
+/* Where no record is good, the first one's fault is the answer, and not a schema of nothing. */
+static void no_good_record(void **state) {
+    (void)state;
+    first_fault("\n[1,2]\n{\"a\":\n", "line 2: the record was not a JSON object");
+    first_fault("{\"a\":\"\xff\"}\n[]\n", "line 1: ");
+    first_fault("[1]\n{\"a\":1}\n", NULL);
+    first_fault("{}\n[1]\n", NULL);
+    first_fault("\n\n", NULL);
+}
+
 static void null_texts_say_nothing(void **state) {
     (void)state;
     static const tarn_str nulls[] = {{"NA", 2}};
@@ -176,6 +204,7 @@ int main(void) {
         cmocka_unit_test(kinds_of_cells),
         cmocka_unit_test(without_a_header),
         cmocka_unit_test(null_texts_say_nothing),
+        cmocka_unit_test(no_good_record),
         cmocka_unit_test(kinds_of_members),
         cmocka_unit_test(mixed_members_are_texts),
         cmocka_unit_test(values_that_have_no_type_together),
