@@ -215,9 +215,8 @@ static const char *command_at(const void *ctx, size_t i) {
     return COMMANDS[i].command->name;
 }
 
-static int run_command(size_t i, int argc, char **argv) {
-    int status = COMMANDS[i].run(argc, argv);
-    app_close();
+/* What was printed may not have found room: no status says 0 then. */
+static int end_output(int status) {
     if (fflush(stdout) != 0 && errno != EPIPE && status == 0) {
         fprintf(stderr, "tarn: could not write standard output: %s\n", strerror(errno));
         status = TARN_IO;
@@ -225,9 +224,13 @@ static int run_command(size_t i, int argc, char **argv) {
     return status;
 }
 
-int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN); /* these two are errors of write: */
-    signal(SIGXFSZ, SIG_IGN);
+static int run_command(size_t i, int argc, char **argv) {
+    int status = COMMANDS[i].run(argc, argv);
+    app_close();
+    return status;
+}
+
+static int run(int argc, char **argv) {
     for (size_t i = 0; i < N_COMMANDS && argc == 3 && strcmp(argv[1], "help") == 0; i++) {
         if (strcmp(argv[2], COMMANDS[i].command->name) == 0) {
             opt_print_help(COMMANDS[i].command);
@@ -262,4 +265,10 @@ int main(int argc, char **argv) {
     fprintf(stderr, "tarn: unknown command %s (%s%s)\n", argv[at],
             near != NULL ? "did you mean " : "see tarn --help", near != NULL ? near : "");
     return TARN_INVALID;
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN); /* these two are errors of write: */
+    signal(SIGXFSZ, SIG_IGN);
+    return end_output(run(argc, argv));
 }

@@ -292,7 +292,7 @@ def missing_things():
                 (("create", "ns.t", "id long"), CONFLICT, "ns.t"), (("create", "ns", "--namespace"), CONFLICT, "ns"),
                 (("rename", "ns.other", "ns.x"), NOT_FOUND, "ns.other"), (("register", "ns.x", "none.metadata.json"), NOT_FOUND, "none.metadata.json"),
                 (("cat", "ns.t", "--snapshot-id", "5"), NOT_FOUND, "5"), (("cat", "ns.t", "--ref", "none"), NOT_FOUND, "none"),
-                (("cat", "ns.t", "--as-of", "2001-01-01"), NOT_FOUND, "snapshot"), (("alter", "ns.t", "drop-ref", "none"), NOT_FOUND, "none"),
+                (("cat", "ns.t", "--as-of", "2001-01-01"), NOT_FOUND, "snapshot"), (("alter", "ns.t", "drop-ref", "none"), NOT_FOUND, "none"), (("alter", "ns.t", "drop-ref", "main"), INVALID, "main"),
                 (("cat", "./folder"), NOT_FOUND, "folder"), (("cat", "none/v1.metadata.json"), NOT_FOUND, "v1.metadata.json"),
                 (("ls", "-c", "sqlite:folder"), INVALID, "folder"), (("ls", "-c", "dir:two.ndjson"), INVALID, "two.ndjson"),
                 (("ls", "-c", "sqlite:two.ndjson"), CORRUPT, "two.ndjson"), (("ls", "-c", "dir:"), INVALID, "dir:"),
@@ -482,7 +482,8 @@ def full_output():
         table_of_two(shop)
         many_rows(shop, "many.ndjson", 20000)
         shop.tarn("ingest", "ns.t", "many.ndjson")
-        for command in ("cat ns.t", "ls", "describe ns.t", "log ns.t", "file cat many.ndjson", "describe ns.t --json"):
+        for command in ("cat ns.t", "ls", "describe ns.t", "log ns.t", "file cat many.ndjson", "describe ns.t --json", "--help", "cat --help",
+                        "help cat", "--version", "man", "completion bash"):
             line = "%s %s" % (harness.binary(), command)
             done = subprocess.run(["bash", "-c", line + " > /dev/full"], cwd=shop.folder, capture_output=True, text=True)
             equal((command, done.returncode), (command, IO))
