@@ -196,6 +196,13 @@ def child_peak(command):
     return time.perf_counter() - start, int(done.stderr.split()[-1]) / 1024
 
 
+def shell_loop(command, rounds, runs=20):
+    """Milliseconds of one run: the median over rounds of a shell's loop, since starting processes from here costs more than they do."""
+    script = 'for i in $(seq %d); do "$@" >/dev/null 2>&1 || exit 1; done' % runs
+    return statistics.median(timed(lambda: subprocess.run(["sh", "-c", script, "sh", *command], check=True)) / runs * 1000
+                             for _ in range(rounds))
+
+
 def bench_append(args):
     folder = fresh(args, "append")
     row = os.path.join(folder, "row.ndjson")
@@ -203,9 +210,8 @@ def bench_append(args):
         out.write('{"id": 1, "name": "larch"}\n')
     tarn_command(args, folder, "ingest", "a.t", row, "--create", "--schema", "id long, name string")
     command = [args.tarn, "-c", f"sqlite:{folder}/tarn.db", "ingest", "a.t", row]
-    runs = [child_peak(command) for _ in range(max(args.rounds, 20))]
-    report("one-row append, whole process", statistics.median(r[0] for r in runs) * 1000, 20, "goal", "< 20 ms", "ms")
-    report("one-row append, peak memory", max(r[1] for r in runs), 20, "goal", "< 20 MiB", "MiB")
+    report("one-row append, whole process", shell_loop(command, args.rounds), 20, "goal", "< 20 ms", "ms")
+    report("one-row append, peak memory", child_peak(command)[1], 20, "goal", "< 20 MiB", "MiB")
     probe = os.path.join(folder, "probe")
     syncs = []
     for i in range(50):
@@ -216,8 +222,7 @@ def bench_append(args):
             syncs.append(time.perf_counter() - start)
     print(f"    one fsync here takes {statistics.median(syncs) * 1000:.1f} ms")
     command.insert(1, "--no-sync")
-    runs = [child_peak(command) for _ in range(max(args.rounds, 20))]
-    print(f"    without syncs: {statistics.median(r[0] for r in runs) * 1000:.1f} ms")
+    print(f"    without syncs: {shell_loop(command, args.rounds):.1f} ms")
 
 
 def bench_memory(args):
