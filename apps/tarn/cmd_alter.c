@@ -35,7 +35,7 @@ static int commit_edits(const char *name, const char *edits) {
 
 static struct {
     const char *doc, *name, *after, *before;
-    bool first;
+    bool first, replace;
     int64_t snapshot_id, max_age;
 } alter_options = {.snapshot_id = -1, .max_age = -1};
 
@@ -47,6 +47,7 @@ static const opt_spec ALTER_SPECS[] = {
     {"name", 0, OPT_TEXT, &alter_options.name, "NAME", "add-partition: the field's name"},
     {"snapshot-id", 0, OPT_NUMBER, &alter_options.snapshot_id, "ID",
      "branch, tag: at this snapshot (default: the current one)"},
+    {"replace", 0, OPT_FLAG, &alter_options.replace, "", "branch, tag: move the one that is there"},
     {"max-ref-age-ms", 0, OPT_NUMBER, &alter_options.max_age, "MS",
      "branch, tag: how long it is kept"},
 };
@@ -155,6 +156,9 @@ static void add_options(text *t, const alter_rule *rule) {
         if (alter_options.snapshot_id >= 0) {
             text_add(t, ",\"snapshot-id\":%" PRId64, alter_options.snapshot_id);
         }
+        if (alter_options.replace) {
+            text_add(t, ",\"replace\":true");
+        }
         if (alter_options.max_age >= 0) {
             text_add(t, ",\"max-ref-age-ms\":%" PRId64, alter_options.max_age);
         }
@@ -175,6 +179,7 @@ static const char *stray_option(const char *edit) {
                    {"after", alter_options.after != NULL, moves},
                    {"name", alter_options.name != NULL, strcmp(edit, "add-partition") == 0},
                    {"snapshot-id", alter_options.snapshot_id >= 0, refs},
+                   {"replace", alter_options.replace, refs},
                    {"max-ref-age-ms", alter_options.max_age >= 0, refs}};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (options[i].given && !options[i].fits) {

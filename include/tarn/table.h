@@ -71,8 +71,9 @@ tarn_table_schema_arrow(tarn_table *table,       /* @borrow */
  * [..]}; add-partition-field {transform, name?}; drop-partition-field {name};
  * rename-partition-field {name, to}; set-partition-by {text}; set-sort-order {text}; set-properties
  * {properties: {..}}; remove-properties {keys: [..]}; upgrade-format-version {version};
- *   set-location {location}; set-ref {name, type: branch|tag, snapshot-id, max-ref-age-ms?, ...};
- * remove-ref {name}; rollback {snapshot-id}. INVALID names the op, column and reason. @since 0.1 */
+ *   set-location {location}; set-ref {name, type: branch|tag, snapshot-id, replace?,
+ * max-ref-age-ms?, ...}; remove-ref {name}; rollback {snapshot-id}. INVALID names the op, column
+ * and reason. @since 0.1 */
 TARN_API TARN_MUST_USE tarn_code tarn_table_alter(tarn_table *table,      /* @borrow */
                                                   const char *edits_json, /* @borrow */
                                                   tarn_outcome *outcome,  /* @borrow */

@@ -160,6 +160,20 @@ static tarn_code make_set_properties(tarn_arena *arena, const json_value *edit,
     return TARN_OK;
 }
 
+/* A ref that is there is only moved when that is asked for, and stays what it is. */
+static tarn_code check_ref_is_free(const tarn_metadata *base, const json_value *edit,
+                                   const tarn_ref *ref, tarn_error *err) {
+    const tarn_ref *there = metadata_ref(base, ref->name);
+    bool replace = false;
+    (void)json_bool(json_get(edit, "replace"), &replace);
+    if (there == NULL || (replace && there->is_tag == ref->is_tag)) {
+        return TARN_OK;
+    }
+    return err_set(err, TARN_CONFLICT, "%.*s is a %s already%s", STR_ARG(ref->name),
+                   there->is_tag ? "tag" : "branch",
+                   there->is_tag == ref->is_tag ? " and was not asked to be replaced" : "");
+}
+
 static tarn_code make_ref(const tarn_metadata *base, const json_value *edit, tarn_ref *out,
                           tarn_error *err) {
     tarn_str type = member_str(edit, "type");
@@ -179,7 +193,8 @@ static tarn_code make_ref(const tarn_metadata *base, const json_value *edit, tar
     if (out->snapshot_id == TARN_NO_SNAPSHOT) {
         return err_set(err, TARN_INVALID, "the table has no snapshot that a ref could name");
     }
-    return need_str(edit, STR("set-ref"), "name", &out->name, err);
+    tarn_code code = need_str(edit, STR("set-ref"), "name", &out->name, err);
+    return code == TARN_OK ? check_ref_is_free(base, edit, out, err) : code;
 }
 
 static tarn_code make_rollback(const tarn_metadata *base, const json_value *edit, tarn_ref *out,

@@ -377,6 +377,9 @@ def alter_everything():
         equal((refs["b"].snapshot_ref_type.value, refs["b"].snapshot_id), ("branch", document(shop, "ns.t")["current-snapshot-id"]))
         refs = alter("tag", "v1", "--snapshot-id", str(first), "--max-ref-age-ms", "86400000").metadata.refs
         equal((refs["v1"].snapshot_ref_type.value, refs["v1"].snapshot_id, refs["v1"].max_ref_age_ms), ("tag", first, 86400000))
+        must_refuse(shop.tarn("alter", "ns.t", "branch", "v1", check=False), "v1 is a tag already")
+        must_refuse(shop.tarn("alter", "ns.t", "tag", "v1", check=False), "not asked to be replaced")
+        alter("tag", "v1", "--replace", "--snapshot-id", str(first))
         assert "b" not in alter("drop-ref", "b").metadata.refs
         equal(alter("rollback", str(first)).current_snapshot().snapshot_id, first)
         equal(harness.local(alter("location", shop.path("new place")).location()), shop.path("new place"))
