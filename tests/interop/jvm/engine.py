@@ -37,8 +37,8 @@ class Engine(harness.Workshop):
             "spark.sql.catalog.tarn.uri": "jdbc:sqlite:" + self.path("tarn.db"),
             "spark.sql.catalog.tarn.warehouse": self.path("warehouse"),
             "spark.sql.catalog.tarn.jdbc.schema-version": "V1", "spark.sql.catalog.tarn.cache-enabled": "false",
-            # Its check for the tables leaves a statement open, and with it a read transaction for the life of the session: it would
-            # see nothing that others commit.
+            # Its check for the database's tables leaves a statement open, and with it a read lock for the life of the session:
+            # nobody else could commit, or with a write-ahead log the session would see nothing of it.
             "spark.sql.catalog.tarn.jdbc.init-catalog-tables": "false",
             "spark.sql.catalog.files": CATALOG, "spark.sql.catalog.files.type": "hadoop",
             "spark.sql.catalog.files.warehouse": self.path("lake"), "spark.sql.catalog.files.cache-enabled": "false",

@@ -371,6 +371,9 @@ def edges(shop):
                 for column, given in (("s", "cast(X'%s' as string)" % hexed), ("b", "X'%s'" % hexed)):
                     want = [r for r in found if r[column] is not None and compare(operator, r[column], value if column == "s" else hexed)]
                     same(shop.spark_rows(table, "%s %s %s" % (column, operator, given)), want)
+                    if "\u0000" not in value:  # no argument of a command holds one
+                        ours = "%s %s '%s'" % (column, operator, value if column == "s" else hexed)
+                        same(shop.cat(table, "--where", ours).rows, want)
         same(shop.spark_rows(table, "startswith(s, cast(X'%s' as string))" % text[:16].encode().hex()),
              [r for r in found if r["s"] is not None and r["s"].startswith(text[:16])])
 
