@@ -2,6 +2,7 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(BZip2 REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 pkg_check_modules(BROTLI REQUIRED IMPORTED_TARGET libbrotlienc libbrotlidec)
@@ -13,5 +14,5 @@ find_path(SNAPPY_INCLUDE_DIR snappy-c.h REQUIRED)
 
 add_library(tarn_deps INTERFACE)
 target_include_directories(tarn_deps INTERFACE ${SNAPPY_INCLUDE_DIR})
-target_link_libraries(tarn_deps INTERFACE Threads::Threads ZLIB::ZLIB PkgConfig::ZSTD PkgConfig::LZ4 PkgConfig::BROTLI
+target_link_libraries(tarn_deps INTERFACE Threads::Threads ZLIB::ZLIB BZip2::BZip2 PkgConfig::ZSTD PkgConfig::LZ4 PkgConfig::BROTLI
                                           PkgConfig::XXHASH PkgConfig::DEFLATE PkgConfig::SQLITE ${SNAPPY_LIBRARY} m)

@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2) {
         return 0;
     }
-    codec_kind kind = (codec_kind)(data[0] % (CODEC_BROTLI + 1));
+    codec_kind kind = (codec_kind)(data[0] % (CODEC_BZIP2 + 1));
     tarn_str packed = str_make(data + 2, size - 2);
     tarn_env *env = fuzz_env();
     codec_ctx ctx;

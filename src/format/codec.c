@@ -1,15 +1,16 @@
 /* format/codec.c - whole buffers, packed and unpacked by the libraries that do it best: libdeflate,
- * zstd, snappy, lz4, brotli.
+ * zstd, snappy, lz4, brotli, bzip2.
  *
  * Every codec is one function that unpacks into a room of given size and says one of: done, room
  * too small, damaged, no memory. Exact and growing output are built on that alone, so no codec can
  * allocate by what its input claims. zstd and brotli's decoder take their memory from the env;
- * libdeflate, snappy and brotli's encoder use the C library's. */
+ * libdeflate, snappy, bzip2 and brotli's encoder use the C library's. */
 #include "format/codec.h"
 
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_customMem: memory that the env counts */
 #include <brotli/decode.h>
 #include <brotli/encode.h>
+#include <bzlib.h>
 #include <libdeflate.h>
 #include <lz4.h>
 #include <snappy-c.h>
@@ -22,8 +23,8 @@
 
 typedef enum unpack_result { UNPACK_DONE, UNPACK_SMALL, UNPACK_BAD, UNPACK_NOMEM } unpack_result;
 
-static const char *const CODEC_NAMES[] = {"none", "deflate", "zlib",       "gzip",  "snappy",
-                                          "zstd", "lz4_raw", "lz4_hadoop", "brotli"};
+static const char *const CODEC_NAMES[] = {"none", "deflate", "zlib",       "gzip",   "snappy",
+                                          "zstd", "lz4_raw", "lz4_hadoop", "brotli", "bzip2"};
 
 const char *codec_name(codec_kind kind) {
     return CODEC_NAMES[kind];
@@ -281,6 +282,21 @@ static unpack_result unpack_brotli(codec_ctx *ctx, tarn_str src, uint8_t *dst, s
     return answer;
 }
 
+static unpack_result unpack_bzip2(tarn_str src, uint8_t *dst, size_t cap, size_t *got) {
+    unsigned room = cap < UINT_MAX ? (unsigned)cap : UINT_MAX;
+    if (src.len > UINT_MAX) {
+        return UNPACK_BAD;
+    }
+    /* the interface is older than const */
+    char *in = (char *)(uintptr_t)src.data;
+    int result = BZ2_bzBuffToBuffDecompress((char *)dst, &room, in, (unsigned)src.len, 0, 0);
+    *got = room;
+    return result == BZ_OK             ? UNPACK_DONE
+           : result == BZ_OUTBUFF_FULL ? UNPACK_SMALL
+           : result == BZ_MEM_ERROR    ? UNPACK_NOMEM
+                                       : UNPACK_BAD;
+}
+
 static unpack_result unpack(codec_ctx *ctx, codec_kind kind, tarn_str src, uint8_t *dst, size_t cap,
                             size_t *got) {
     switch (kind) {
@@ -302,6 +318,8 @@ static unpack_result unpack(codec_ctx *ctx, codec_kind kind, tarn_str src, uint8
     }
     case CODEC_BROTLI:
         return unpack_brotli(ctx, src, dst, cap, got);
+    case CODEC_BZIP2:
+        return unpack_bzip2(src, dst, cap, got);
     }
     return UNPACK_BAD;
 }
@@ -541,6 +559,31 @@ static tarn_code pack_brotli(int level, tarn_str src, tarn_buf *out, tarn_error 
     return TARN_OK;
 }
 
+static tarn_code pack_bzip2(int level, tarn_str src, tarn_buf *out, tarn_error *err) {
+    tarn_code code = check_level(CODEC_BZIP2, &level, 1, 9, 9, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    if (src.len > UINT_MAX / 2) {
+        return err_set(err, TARN_LIMIT, "bzip2 took %zu bytes at once", src.len);
+    }
+    size_t bound = src.len + src.len / 100 + 601; /* as its manual says */
+    code = buf_reserve(out, bound, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    unsigned room = (unsigned)bound;
+    int result =
+        BZ2_bzBuffToBuffCompress((char *)out->data + out->len, &room, (char *)(uintptr_t)src.data,
+                                 (unsigned)src.len, level, 0, 0);
+    if (result != BZ_OK) {
+        return result == BZ_MEM_ERROR ? err_nomem(err)
+                                      : err_set(err, TARN_INTERNAL, "bzip2 failed with %d", result);
+    }
+    out->len += room;
+    return TARN_OK;
+}
+
 tarn_code codec_compress(codec_ctx *ctx, codec_kind kind, int level, tarn_str src, tarn_buf *out,
                          tarn_error *err) {
     src.data = src.data != NULL ? src.data : "";
@@ -560,6 +603,8 @@ tarn_code codec_compress(codec_ctx *ctx, codec_kind kind, int level, tarn_str sr
         return pack_lz4(kind == CODEC_LZ4_HADOOP, src, out, err);
     case CODEC_BROTLI:
         return pack_brotli(level, src, out, err);
+    case CODEC_BZIP2:
+        return pack_bzip2(level, src, out, err);
     }
     return err_set(err, TARN_INTERNAL, "codec %d is unknown", (int)kind);
 }

@@ -22,14 +22,15 @@ typedef enum codec_kind {
     CODEC_ZSTD,       /* any number of frames */
     CODEC_LZ4_RAW,    /* one block */
     CODEC_LZ4_HADOOP, /* Hadoop's block framing; reading also takes one raw block (Parquet "LZ4") */
-    CODEC_BROTLI
+    CODEC_BROTLI,
+    CODEC_BZIP2 /* one stream (Avro "bzip2") */
 } codec_kind;
 
 #define CODEC_LEVEL_DEFAULT (-1000) /* zstd knows negative levels, so -1 is not it */
 
 const char *codec_name(codec_kind kind); /* "none", "gzip", ... */
 /* Names of all formats, any case: none, null, uncompressed, deflate, zlib, gzip, snappy, zstd,
- * zstandard, lz4_raw, lz4 (LZ4_RAW), lz4_hadoop, brotli. False: unknown. */
+ * zstandard, lz4_raw, lz4 (LZ4_RAW), lz4_hadoop, brotli, bzip2. False: unknown. */
 bool codec_from_name(tarn_str name, codec_kind *out);
 /* By the first bytes (4 are enough): CODEC_GZIP, CODEC_ZSTD, or CODEC_NONE. */
 codec_kind codec_sniff(const void *data, size_t len);

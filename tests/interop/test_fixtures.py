@@ -47,7 +47,7 @@ def may_refuse(about):
     counts = about["counts"]
     deletes = sum(counts.get(k, 0) for k in ("position_delete_files", "deletion_vectors", "equality_delete_files"))
     said = " ".join(about["features"] + about["statements"]).lower()
-    kinds = ("delete", "orc", "variant", "geometry", "geography", "merge-on-read", "upsert", "retract", "vector", "bzip2")
+    kinds = ("delete", "orc", "variant", "geometry", "geography", "merge-on-read", "upsert", "retract", "vector")
     return deletes > 0 or any(k in said for k in kinds)
 
 

@@ -70,7 +70,7 @@ typedef struct avro_write_options {
     tarn_str schema_json;  /* exactly this schema (it must fit the type); empty: generated */
     const avro_meta *meta; /* besides avro.schema and avro.codec */
     size_t n_meta;
-    codec_kind codec;   /* NONE, DEFLATE (GZIP says the same here), SNAPPY, ZSTD */
+    codec_kind codec;   /* NONE, DEFLATE (GZIP says the same here), SNAPPY, ZSTD, BZIP2 */
     int level;          /* CODEC_LEVEL_DEFAULT or the codec's */
     size_t block_bytes; /* before packing; 0: 128 KiB */
 } avro_write_options;

@@ -219,6 +219,8 @@ static tarn_code read_codec(avro_file *file, tarn_error *err) {
         file->codec = CODEC_SNAPPY;
     } else if (str_is(name, "zstandard") || str_is(name, "zstd")) {
         file->codec = CODEC_ZSTD;
+    } else if (str_is(name, "bzip2")) {
+        file->codec = CODEC_BZIP2;
     } else {
         return err_set(err, TARN_UNSUPPORTED, "%s was packed with avro codec %.*s",
                        file->source->name, STR_ARG(name));

@@ -53,6 +53,8 @@ static tarn_code choose_codec(avro_writer *w, const avro_write_options *options,
         *name = STR("snappy");
     } else if (w->codec == CODEC_ZSTD) {
         *name = STR("zstandard");
+    } else if (w->codec == CODEC_BZIP2) {
+        *name = STR("bzip2");
     } else {
         return err_set(err, TARN_INVALID, "%s can not be packed with %s: avro has no such codec",
                        w->sink->name, codec_name(w->codec));

@@ -394,6 +394,7 @@ static int32_t codec_of(codec_kind codec) {
     case CODEC_DEFLATE:
     case CODEC_ZLIB:
     case CODEC_LZ4_HADOOP:
+    case CODEC_BZIP2:
         break;
     }
     return PARQUET_UNCOMPRESSED;

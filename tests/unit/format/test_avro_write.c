@@ -100,8 +100,8 @@ static tarn_code write_batch(tarn_env *env, const tarn_batch *batch, const tarn_
 
 static void test_avro_write_round_trip(void **state) {
     (void)state;
-    static const codec_kind codecs[] = {CODEC_NONE, CODEC_DEFLATE, CODEC_GZIP, CODEC_SNAPPY,
-                                        CODEC_ZSTD};
+    static const codec_kind codecs[] = {CODEC_NONE,   CODEC_DEFLATE, CODEC_GZIP,
+                                        CODEC_SNAPPY, CODEC_ZSTD,    CODEC_BZIP2};
     tarn_env *env = test_env();
     tarn_error err = TARN_ERROR_INIT;
     tarn_arena arena;

@@ -6,7 +6,7 @@
 #include "fail_alloc.h"
 #include "format/codec.h"
 
-#define N_KINDS 9
+#define N_KINDS 10
 
 static void fill(uint8_t *data, size_t len, int kind) {
     uint32_t x = 12345;
@@ -153,7 +153,8 @@ static void test_codec_levels(void **state) {
     } cases[] = {{CODEC_GZIP, 9, TARN_OK},         {CODEC_GZIP, 13, TARN_INVALID},
                  {CODEC_ZSTD, 19, TARN_OK},        {CODEC_ZSTD, -5, TARN_OK},
                  {CODEC_ZSTD, 99, TARN_INVALID},   {CODEC_BROTLI, 11, TARN_OK},
-                 {CODEC_BROTLI, 12, TARN_INVALID}, {CODEC_SNAPPY, 77, TARN_OK}};
+                 {CODEC_BROTLI, 12, TARN_INVALID}, {CODEC_BZIP2, 9, TARN_OK},
+                 {CODEC_BZIP2, 10, TARN_INVALID},  {CODEC_SNAPPY, 77, TARN_OK}};
     tarn_env *env = test_env();
     codec_ctx ctx;
     codec_ctx_init(&ctx, env);
