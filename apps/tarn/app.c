@@ -314,17 +314,18 @@ void app_drop_array(tarn_code code, struct ArrowArray *array) {
     }
 }
 
-tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows) {
+tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *path, const char *format,
+                           int64_t *rows) {
     tarn_file_options options = TARN_FILE_OPTIONS_INIT;
     struct ArrowSchema schema;
     tarn_file_writer *writer = NULL;
     memset(&schema, 0, sizeof schema);
     *rows = 0;
-    options.format = app_format(format);
+    options.format = strcmp(path, "-") == 0 ? app_format(format) : format;
     int status = stream->get_schema(stream, &schema);
     tarn_code code = status != 0 ? app_stream_error(stream, status) : TARN_OK;
     if (code == TARN_OK) {
-        code = tarn_file_writer_open(the_app.env, "-", &schema, &options, &writer, &the_app.err);
+        code = tarn_file_writer_open(the_app.env, path, &schema, &options, &writer, &the_app.err);
     }
     while (code == TARN_OK) {
         struct ArrowArray array;

@@ -62,7 +62,8 @@ void app_drop_array(tarn_code code, struct ArrowArray *array);
 tarn_code app_stream_error(struct ArrowArrayStream *stream, int status);
 /* stream's rows to standard output in a format ("ndjson", "csv", "table"; NULL: table on a
  * terminal, ndjson in a pipe or with --json). Takes the stream. */
-tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *format, int64_t *rows);
+tarn_code app_print_stream(struct ArrowArrayStream *stream, const char *path, const char *format,
+                           int64_t *rows);
 const char *app_format(const char *format);
 tarn_code app_check_format(const char *format);
 

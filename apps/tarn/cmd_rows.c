@@ -9,7 +9,7 @@
 #include "commands.h"
 
 static struct {
-    const char *format, *columns, *where, *as_of, *ref, *metadata_table;
+    const char *format, *output, *columns, *where, *as_of, *ref, *metadata_table;
     int64_t limit, snapshot_id;
     bool stats, case_insensitive, no_prune, count;
 } cat_options = {.limit = -1, .snapshot_id = -1};
@@ -17,6 +17,9 @@ static struct {
 static const opt_spec CAT_SPECS[] = {
     {"format", 'f', OPT_TEXT, &cat_options.format, "NAME",
      "ndjson, csv or table (default: table on a terminal, else ndjson)"},
+    {"output", 'o', OPT_TEXT, &cat_options.output, "FILE",
+     "write a file instead: .parquet, .avro, .ndjson, .csv, the texts\nalso .gz or .zst (or as "
+     "--format says); whole or not at all"},
     {"columns", 0, OPT_TEXT, &cat_options.columns, "NAMES",
      "comma separated; dotted for nested ones"},
     {"where", 'w', OPT_TEXT, &cat_options.where, "FILTER", "only rows for which this is true"},
@@ -149,6 +152,7 @@ static tarn_code cat_table(const char *name, tarn_scan_options *o) {
     tarn_table *table = NULL;
     tarn_scan_stats stats = TARN_SCAN_STATS_INIT;
     struct ArrowArrayStream stream;
+    const char *output = cat_options.output != NULL ? cat_options.output : "-";
     tarn_code code = app_table(name, &table, &o->metadata_table);
     if (code == TARN_OK) {
         code = tarn_table_scan(table, o, &stream, &stats, &the_app.err);
@@ -156,7 +160,7 @@ static tarn_code cat_table(const char *name, tarn_scan_options *o) {
     }
     if (code == TARN_OK) {
         code = cat_options.count ? count_rows(&stream, &rows)
-                                 : app_print_stream(&stream, cat_options.format, &rows);
+                                 : app_print_stream(&stream, output, cat_options.format, &rows);
     }
     if (code == TARN_OK && cat_options.count) {
         printf("%" PRId64 "\n", rows);
@@ -202,7 +206,10 @@ int cmd_cat(int argc, char **argv) {
         return app_usage("--as-of takes a time such as 2026-01-31T12:00:00, not \"%s\"",
                          cat_options.as_of);
     }
-    tarn_code code = app_check_format(cat_options.format);
+    if (cat_options.output != NULL && (cat_options.count || app_is_data_file(args[0]))) {
+        return app_usage("--output takes the rows of a table, without --count");
+    }
+    tarn_code code = cat_options.output != NULL ? TARN_OK : app_check_format(cat_options.format);
     if (code == TARN_OK) {
         code = app_is_data_file(args[0]) ? cat_file(args[0]) : cat_table(args[0], &o);
     }

@@ -229,6 +229,24 @@ def cat_options():
         equal(shop.tarn("cat", "app.events").out, shop.tarn("cat", "app.events", "--json").out)
 
 
+def cat_into_files():
+    """Rows written to a file of each format are those of the table, and pyarrow reads them; an unknown name leaves nothing."""
+    import pyarrow.csv
+    import pyarrow.parquet
+    with Workshop() as shop:
+        loaded(shop)
+        rows = shop.cat("app.events").rows
+        for name in ("out.parquet", "out.avro", "out.ndjson", "out.ndjson.zst", "out.csv.gz"):
+            assert shop.tarn("cat", "app.events", "-o", name).out == ""
+            equal(int(shop.tarn("cat", name, "--count").out), len(rows))
+        equal(shop.cat("out.ndjson.zst").rows, [dict(row, at=row["at"]) for row in shop.cat("out.ndjson").rows])
+        equal(pyarrow.parquet.read_table(shop.path("out.parquet")).column("id").to_pylist(), [row["id"] for row in rows])
+        equal(pyarrow.csv.read_csv(shop.path("out.csv.gz")).num_rows, len(rows))
+        must_refuse(shop.tarn("cat", "app.events", "-o", "out.foo", check=False), "out.foo")
+        must_refuse(shop.tarn("cat", "app.events", "-o", "out.csv", "--count", check=False), "--output")
+        assert not os.path.exists(shop.path("out.foo"))
+
+
 def on_a_terminal(shop, *arguments):
     """What the command writes to a terminal."""
     ours, theirs = pty.openpty()
@@ -467,7 +485,7 @@ def help_texts():
             equal((done.stdout.strip(), done.stderr), (want, ""))
 
 
-CASES = [create_and_describe, ls_rename_drop_register, catalogs, paths_and_moved, ingest_every_format, ingest_modes, cat_options, terminals,
+CASES = [create_and_describe, ls_rename_drop_register, catalogs, paths_and_moved, ingest_every_format, ingest_modes, cat_options, cat_into_files, terminals,
          metadata_tables, time_travel, delete_rows, log, alter_everything, set_properties, file_command, help_texts]
 
 
