@@ -42,6 +42,22 @@ static void hash_dirs(tarn_str name, char out[HASH_BITS + HASH_DIRS + 1]) {
     out[at] = '\0';
 }
 
+/* "namespace/table": the last two folders of the table's location, where its data lie elsewhere, so
+ * that tables which share a data path can be told apart; else empty. */
+static tarn_str table_context(const tarn_metadata *m, tarn_str base) {
+    tarn_str location = without_end_slash(m->location);
+    size_t slash;
+    if (str_starts_with(base, location)) {
+        return STR("");
+    }
+    size_t start = 0;
+    if (str_find_last_char(location, '/', &slash)) {
+        bool two = str_find_last_char(str_sub(location, 0, slash), '/', &start);
+        start = two ? start + 1 : 0;
+    }
+    return str_from(location, start);
+}
+
 tarn_code location_data_file(tarn_arena *arena, const tarn_metadata *m, const tarn_spec *spec,
                              const tarn_value *partition, tarn_str name, tarn_str *out,
                              tarn_error *err) {
@@ -69,9 +85,12 @@ tarn_code location_data_file(tarn_arena *arena, const tarn_metadata *m, const ta
     TRY(buf_append_str(&path, name, err));
     if (hashed) {
         char dirs[HASH_BITS + HASH_DIRS + 1];
+        tarn_str table = table_context(m, base);
         hash_dirs(buf_str(&path), dirs);
-        *out = str_of(arena_printf(arena, "%.*s/%s%c%.*s", (int)base.len, base.data, dirs,
-                                   with_partition ? '/' : '-', (int)path.len, (char *)path.data));
+        *out = str_of(arena_printf(arena, "%.*s/%s%s%.*s%c%.*s", (int)base.len, base.data, dirs,
+                                   table.len > 0 ? "/" : "", (int)table.len, table.data,
+                                   table.len > 0 || with_partition ? '/' : '-', (int)path.len,
+                                   (char *)path.data));
     } else {
         *out = str_of(arena_printf(arena, "%.*s/%.*s", (int)base.len, base.data, (int)path.len,
                                    (char *)path.data));

@@ -81,7 +81,7 @@ static void long_values(void **state) {
 }
 
 /* The lowest 20 of the hash's bits: three folders of four, one of eight. */
-static const char *hashed(const char *base, const char *name, char between, char *out) {
+static char *hashed(const char *base, const char *name, char between, char *out) {
     uint32_t hash = num_murmur3(name, strlen(name));
     char bits[24];
     int at = 0;
@@ -95,16 +95,26 @@ static const char *hashed(const char *base, const char *name, char between, char
     return out;
 }
 
+/* "/d/<hash>/name" with the table's folder before the name. */
+static char *of_table(char *path) {
+    const size_t at = sizeof "/d/0000/0000/0000/00000000/" - 1;
+    memmove(path + at + 2, path + at, strlen(path + at) + 1);
+    memcpy(path + at, "t/", 2);
+    return path;
+}
+
 static void object_storage(void **state) {
     (void)state;
     char want[200];
-    const tarn_property properties[] = {
-        {STR("write.object-storage.enabled"), STR("true")},
-        {STR("write.data.path"), STR("/d")},
-        {STR("write.object-storage.partitioned-paths"), STR("false")}};
+    tarn_property properties[] = {{STR("write.object-storage.enabled"), STR("true")},
+                                  {STR("write.data.path"), STR("/d")},
+                                  {STR("write.object-storage.partitioned-paths"), STR("false")}};
     expect_data_file(properties, 1, hashed("/t/data", "s=a%2Fb/f.parquet", '/', want));
-    expect_data_file(properties, 2, hashed("/d", "s=a%2Fb/f.parquet", '/', want));
-    expect_data_file(properties, 3, hashed("/d", "f.parquet", '-', want));
+    /* elsewhere than below the table, its own folders part it from other tables' files */
+    expect_data_file(properties, 2, of_table(hashed("/d", "s=a%2Fb/f.parquet", '/', want)));
+    expect_data_file(properties, 3, of_table(hashed("/d", "f.parquet", '/', want)));
+    properties[1].value = STR("/t/there");
+    expect_data_file(properties, 3, hashed("/t/there", "f.parquet", '-', want));
     assert_string_equal(hashed("/d", "a", '/', want), "/d/0101/0110/1001/10110010/a");
     assert_string_equal(hashed("/d", "b", '/', want), "/d/1110/0111/1110/00000011/b");
     bench b;
