@@ -53,7 +53,7 @@ static tarn_str table_context(const tarn_metadata *m, tarn_str base) {
     size_t start = 0;
     if (str_find_last_char(location, '/', &slash)) {
         bool two = str_find_last_char(str_sub(location, 0, slash), '/', &start);
-        start = two ? start + 1 : 0;
+        start = two || slash == 0 ? start + 1 : 0;
     }
     return str_from(location, start);
 }
