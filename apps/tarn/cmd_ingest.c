@@ -555,6 +555,7 @@ int cmd_ingest(int argc, char **argv) {
     ingest in;
     memset(&in, 0, sizeof in);
     in.last_snapshot = -1;
+    in.shown_at = -1; /* the first rows are shown at once */
     const char **args = command_begin(&ingest_command, argc, argv, &n, &status);
     status = n < 0 ? status : check_options();
     if (n < 0 || status != 0) {
