@@ -43,15 +43,11 @@ void err_assert_failed(const char *file, int line, const char *text) __attribute
 
 /* A static analyser sees one file at a time; it must know that these never give TARN_OK. */
 #ifdef __clang_analyzer__
-static inline tarn_code err_known(tarn_error *err, tarn_code code, const char *fmt, ...) {
-    (void)err;
-    (void)fmt;
-    return code;
-}
-#define err_set                   err_known
-#define err_add                   err_known
-#define err_os(err, os_code, ...) ((void)(os_code), err_known((err), TARN_IO, __VA_ARGS__))
-#define err_nomem(err)            err_known((err), TARN_NOMEM, "")
+void err_seen(const tarn_error *err, const char *fmt, ...);
+#define err_set(err, code, ...)   (err_seen((err), __VA_ARGS__), (code))
+#define err_add(err, code, ...)   (err_seen((err), __VA_ARGS__), (code))
+#define err_os(err, os_code, ...) ((void)(os_code), err_seen((err), __VA_ARGS__), TARN_IO)
+#define err_nomem(err)            (err_seen((err), ""), TARN_NOMEM)
 #endif
 
 #endif
