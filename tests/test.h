@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,6 +25,12 @@
         }                                                                                          \
     } while (0)
 #define assert_code(expr, want) assert_int_equal((int)(expr), (int)(want))
+
+/* Whether torture strikes every call there is (TARN_TORTURE_ALL, where time allows it) or a sample.
+ */
+static inline bool test_every(void) {
+    return getenv("TARN_TORTURE_ALL") != NULL;
+}
 
 static inline tarn_env *test_env(void) {
     tarn_env *env = NULL;

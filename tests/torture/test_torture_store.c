@@ -83,12 +83,13 @@ static bool strike_once(fault_run *r, const operation *op, int64_t k) {
     return reached;
 }
 
-/* On files, where each call costs more and is the same call, every fifth is struck. */
+/* On files, where each call costs more and is the same call, every fifth is struck unless all are
+ * to be. */
 static void strike_all(case_kind kind, const operation *op, bool after) {
     fault_run *r = calloc(1, sizeof *r);
     assert_non_null(r);
     tarn_env *env = test_env();
-    int64_t step = case_is_file(kind) ? 5 : 1;
+    int64_t step = case_is_file(kind) && !test_every() ? 5 : 1;
     int64_t n = 0;
     int64_t k = 1 + after;
     case_open(&r->c, env, kind);
