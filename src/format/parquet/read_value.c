@@ -684,6 +684,9 @@ tarn_code dictionary_open(read_column *c, int32_t encoding, const uint8_t *data,
     if (code == TARN_CORRUPT && c->bad_value >= 0 && c->convert == CONVERT_BYTES) {
         d->utf8_ok = false; /* a value that no row has does no harm */
         code = TARN_OK;
+    } else if (code == TARN_CORRUPT && c->bad_value >= 0) {
+        code = err_add(err, code, "entry %lld of the dictionary", (long long)c->bad_value);
+        c->bad_value = -1; /* which rows have it is not known */
     }
     d->values.length = count;
     d->count = (uint32_t)count;
