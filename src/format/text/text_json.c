@@ -377,11 +377,13 @@ static tarn_code read_text(text_decoder *d, const text_node *node, tarn_builder 
 
 static tarn_code read_value(text_decoder *d, const text_node *node, tarn_builder *b);
 
-static inline bool key_matches(const text_node *node, const char *p) {
+/* Padding covers the first word; a name may be longer than the padding and what is left. */
+static inline bool key_matches(const text_decoder *d, const text_node *node, const char *p) {
     if (((num_load_u64(p) ^ node->key_word) & node->key_mask) != 0) {
         return false;
     }
-    return node->key_len <= 8 || memcmp(p, node->key, node->key_len) == 0;
+    return node->key_len <= 8 ||
+           ((size_t)(d->end - p) >= node->key_len && memcmp(p, node->key, node->key_len) == 0);
 }
 
 /* The name at d->p, which is at its quote; *field is -1 for one that the schema lacks. */
@@ -419,7 +421,7 @@ static inline tarn_code read_member(text_decoder *d, const text_node *node, tarn
                                     int32_t *successor, int32_t *before, int32_t *found) {
     tarn_code code;
     int32_t field = successor[*before + 1];
-    if (field >= 0 && *d->p == '"' && key_matches(&node->children[field], d->p + 1)) {
+    if (field >= 0 && *d->p == '"' && key_matches(d, &node->children[field], d->p + 1)) {
         d->p += node->children[field].key_len + 1;
     } else {
         code = find_member(d, node, &field);
