@@ -689,6 +689,7 @@ tarn_code text_json_record(text_decoder *d) {
 tarn_code text_json_cell(text_decoder *d, const text_node *node, tarn_builder *b, tarn_str text) {
     const char *p = d->p;
     const char *record = d->record;
+    const char *end = d->end;
     tarn_code code = TARN_OK;
     buf_reset(&d->nested);
     TRY(buf_reserve(&d->nested, text.len + 1 + TEXT_PADDING, d->err));
@@ -698,6 +699,7 @@ tarn_code text_json_cell(text_decoder *d, const text_node *node, tarn_builder *b
     memset(d->nested.data + text.len, 0, 1 + TEXT_PADDING);
     d->nested.data[text.len] = '\n';
     d->record = (const char *)d->nested.data;
+    d->end = d->record + text.len + 1;
     d->p = skip_space(d->record);
     code = read_value(d, node, b);
     if (code == TARN_OK) {
@@ -707,5 +709,6 @@ tarn_code text_json_cell(text_decoder *d, const text_node *node, tarn_builder *b
 done:
     d->p = p;
     d->record = record;
+    d->end = end;
     return code;
 }

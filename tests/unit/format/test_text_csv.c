@@ -19,6 +19,13 @@ static void columns_go_by_name(void **state) {
     check("struct<a: int, b: string>", "\xEF\xBB\xBF\"b\"\n1\n\n2\n",
           "{\"a\":null,\"b\":\"1\"}\n{\"a\":null,\"b\":null}\n{\"a\":null,\"b\":\"2\"}\n", "");
     check("struct<a: int>", "", "", "");
+    /* names longer than a word within a cell, in the order of the row before */
+    check("struct<s: struct<a_name_of_many_letters: int, another_long_name: int>>",
+          "s\n\"{\"\"a_name_of_many_letters\"\":1,\"\"another_long_name\"\":2}\"\n"
+          "\"{\"\"a_name_of_many_letters\"\":3,\"\"another_long_name\"\":4}\"\n",
+          "{\"s\":{\"a_name_of_many_letters\":1,\"another_long_name\":2}}\n"
+          "{\"s\":{\"a_name_of_many_letters\":3,\"another_long_name\":4}}\n",
+          "");
     check("struct<a: int>", "a", "", "");
 }
 
