@@ -66,6 +66,9 @@ tarn_code produce_count_partition(commit_attempt *a, const tarn_file *file,
 tarn_code produce_manifest_writer(commit_attempt *a, const tarn_spec *spec, bool is_deletes,
                                   tarn_str *path, manifest_writer **out,
                                   tarn_error *err) TARN_MUST_USE;
+/* A snapshot's manifests, in the attempt's arena; inline ones (version 1) are UNSUPPORTED. */
+tarn_code produce_read_list(commit_attempt *a, const tarn_snapshot *snapshot,
+                            const tarn_manifest **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
 tarn_code produce_read_manifest(commit_attempt *a, tarn_arena *arena, const tarn_manifest *manifest,
                                 unsigned want, manifest_entries *out,
                                 tarn_error *err) TARN_MUST_USE;

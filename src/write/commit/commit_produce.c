@@ -190,20 +190,18 @@ done:
     return code;
 }
 
-static tarn_code read_parent_list(commit_attempt *a, tarn_error *err) {
+tarn_code produce_read_list(commit_attempt *a, const tarn_snapshot *snapshot,
+                            const tarn_manifest **out, int32_t *n, tarn_error *err) {
     io_source *source = NULL;
     tarn_code code = TARN_OK;
-    if (a->parent == NULL) {
-        return TARN_OK;
-    }
-    if (a->parent->manifest_list.len == 0) {
+    if (snapshot->manifest_list.len == 0) {
         return err_set(err, TARN_UNSUPPORTED,
                        "snapshot %lld lists its manifests inline (format version 1); such a table "
                        "is only read",
-                       (long long)a->parent->snapshot_id);
+                       (long long)snapshot->snapshot_id);
     }
-    TRY(store_open(a->work->store, a->parent->manifest_list, -1, &source, err));
-    TRY(manifest_list_read(&a->arena, source, &a->manifests, &a->n_manifests, err));
+    TRY(store_open(a->work->store, snapshot->manifest_list, -1, &source, err));
+    TRY(manifest_list_read(&a->arena, source, out, n, err));
 done:
     if (source != NULL) {
         source->close(source);
@@ -313,7 +311,9 @@ tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) {
                        "table has format version %d; snapshots are written in versions 1 and 2",
                        m->format_version);
     }
-    TRY(read_parent_list(a, err));
+    if (a->parent != NULL) {
+        TRY(produce_read_list(a, a->parent, &a->manifests, &a->n_manifests, err));
+    }
     TRY(validate_history(a, err));
     a->summary.changed_partitions = -1;
     map_init(&a->partitions, &a->arena);

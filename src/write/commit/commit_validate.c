@@ -61,18 +61,13 @@ static tarn_code check_manifest(commit_attempt *a, const tarn_manifest *manifest
 
 static tarn_code check_snapshot(commit_attempt *a, const tarn_snapshot *snapshot, tarn_error *err) {
     tarn_code code = TARN_OK;
-    io_source *source = NULL;
     const tarn_manifest *manifests;
     int32_t n = 0;
-    TRY(store_open(a->work->store, snapshot->manifest_list, -1, &source, err));
-    TRY(manifest_list_read(&a->arena, source, &manifests, &n, err));
+    TRY(produce_read_list(a, snapshot, &manifests, &n, err));
     for (int32_t i = 0; i < n; i++) {
         TRY(check_manifest(a, &manifests[i], snapshot, err));
     }
 done:
-    if (source != NULL) {
-        source->close(source);
-    }
     return code;
 }
 
