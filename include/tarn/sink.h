@@ -28,10 +28,27 @@ typedef struct tarn_sink_options {
                             */
     uint64_t memory_bytes; /* for open files; 0: 128 MiB */
     const char *summary_json; /* extra snapshot summary entries; NULL: none. @borrow */
+    /* Changes by key: */
+    bool upsert;         /* an insert takes the place of its key's row */
+    const char *key;     /* columns of the key, comma separated; NULL: the identifier fields.
+                            @borrow */
+    const char *deletes; /* "equality", "position", "vector"; NULL: the table's property
+                            tarn.row-deletes. @borrow */
+    /* Streams: */
+    const char *state_dir; /* folder for checkpoints that are not committed yet, offsets and the key
+                              index; NULL: none, no recovery. @borrow */
+    const char *sink_id;   /* who writes, over restarts; NULL: the one in state_dir, or a fresh one.
+                              @borrow */
+    int32_t writers;       /* task writers side by side; 0: 1 */
+    const char *distribution; /* "none", "hash", "range"; NULL: write.distribution-mode. @borrow */
+    int32_t empty_commit_every; /* checkpoints without rows commit every so many times; 0: never */
 } tarn_sink_options;
 
 #define TARN_SINK_OPTIONS_INIT                                                                     \
-    { sizeof(tarn_sink_options), TARN_SINK_APPEND, NULL, NULL, false, 0, NULL }
+    {                                                                                              \
+        sizeof(tarn_sink_options), TARN_SINK_APPEND, NULL, NULL, false, 0, NULL, false, NULL,      \
+            NULL, NULL, NULL, 0, NULL, 0                                                           \
+    }
 
 TARN_API TARN_MUST_USE tarn_code
 tarn_sink_open(tarn_table *table,                /* @keep */
@@ -53,6 +70,28 @@ TARN_API TARN_MUST_USE tarn_code tarn_sink_write(tarn_sink *sink,               
 TARN_API TARN_MUST_USE tarn_code tarn_sink_commit(tarn_sink *sink,       /* @borrow */
                                                   tarn_outcome *outcome, /* @borrow */
                                                   tarn_error *err /* @borrow, may be NULL */);
+/* The same with a kind for each row: 0 insert, 1 update-before, 2 update-after, 3 delete (kinds:
+ * one a row; NULL: inserts). Deletes and updates need a key. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_sink_write_changes(tarn_sink *sink,                  /* @borrow */
+                        const struct ArrowSchema *schema, /* @borrow */
+                        struct ArrowArray *array,         /* @take */
+                        const uint8_t *kinds,             /* @borrow, may be NULL */
+                        tarn_error *err /* @borrow, may be NULL */);
+/* What a source said at the last checkpoint that this sink made durable in its state_dir, committed
+ * by now; NULL in *out: there is none. Read right after open, to go on from there. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code tarn_sink_offsets(tarn_sink *sink, /* @borrow */
+                                                   char **out,      /* @give: tarn_text_free */
+                                                   tarn_error *err /* @borrow, may be NULL */);
+/* A checkpoint: everything written so far, and where the source stands (a JSON text of its own),
+ * become durable in state_dir, then are committed. Once this was called, a kill at any point loses
+ * and doubles nothing: the next tarn_sink_open of this state commits what was durable, exactly
+ * once. Without state_dir it is tarn_sink_commit. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_sink_checkpoint(tarn_sink *sink,       /* @borrow */
+                     const char *offsets,   /* @borrow, may be NULL */
+                     tarn_outcome *outcome, /* @borrow */
+                     tarn_error *err /* @borrow, may be NULL */);
 TARN_API void tarn_sink_free(tarn_sink *sink /* @take, may be NULL */);
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 
 #include "iceberg/evaluate.h"
 #include "store/store.h"
+#include "table/positions.h"
 #include "table/project.h"
 
 typedef struct scan_options {
@@ -29,10 +30,19 @@ typedef struct scan_counters {
     int64_t rows_read, rows_matched, bytes_read;
 } scan_counters;
 
+/* Columns that every table has besides its own (spec, "Reserved Field IDs"); they can be named in
+ * scan_options.columns and are in file_scan_options.wanted by id. */
+#define FIELD_ID_FILE                  2147483646 /* _file string */
+#define FIELD_ID_POS                   2147483645 /* _pos long */
+#define FIELD_ID_ROW_ID                2147483540 /* _row_id long (v3) */
+#define FIELD_ID_LAST_UPDATED_SEQUENCE 2147483539 /* _last_updated_sequence_number long (v3) */
+
 typedef struct scan_task {
     tarn_file file; /* in the plan's arena */
     int64_t sequence_number;
     const tarn_expr *residual;
+    const tarn_entry *const *deletes; /* row deletes that apply (iceberg/delete_index.h) */
+    int32_t n_deletes;
 } scan_task;
 
 typedef struct tarn_plan {
@@ -55,8 +65,7 @@ typedef struct tarn_plan {
 tarn_code snapshot_manifests(tarn_arena *arena, tarn_store *store, const tarn_snapshot *snapshot,
                              const tarn_manifest **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
 
-/* Manifests are read in parallel on the pool; a table with delete files that would have to be
- * applied is UNSUPPORTED, never read wrong. */
+/* Manifests are read in parallel on the pool. */
 tarn_code plan_new(tarn_env *env, tarn_store *store, const scan_options *options, tarn_plan **out,
                    tarn_error *err) TARN_MUST_USE;
 void plan_free(tarn_plan *plan); /* takes NULL */
@@ -84,6 +93,8 @@ typedef struct file_scan_options {
     int64_t batch_rows;
     int64_t start,
         end; /* only row groups that begin in this range of the file's bytes; end 0: all */
+    const struct row_deletes *deletes; /* rows that are gone (read/row_deletes.h); NULL: none */
+    int64_t sequence_number;           /* of the data file: for v3's row lineage */
 } file_scan_options;
 tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file,
                          const tarn_spec *spec, const file_scan_options *options, file_scan **out,
@@ -91,6 +102,16 @@ tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file
 tarn_code file_scan_next(file_scan *s, tarn_batch *out, scan_counters *counters,
                          tarn_error *err) TARN_MUST_USE;
 void file_scan_close(file_scan *s);
+
+/* One task of a plan: its file's rows with its row deletes applied; wanted, filter, invert, root
+ * and batch_rows of options are the caller's, the rest is filled in. Delete files are loaded once
+ * per plan, whatever the number of tasks that share them. Any thread. */
+tarn_code task_scan_open(tarn_plan *plan, const scan_task *task, const file_scan_options *options,
+                         file_scan **out, tarn_error *err) TARN_MUST_USE;
+/* The positions that vectors and position deletes take from a task's file, for writers of vectors
+ * (delete_writer_merge); borrowed from the plan. NULL in *out: none. */
+tarn_code task_positions(tarn_plan *plan, const scan_task *task, const tarn_positions **out,
+                         tarn_error *err) TARN_MUST_USE;
 
 /* Metadata tables (spec-free; names and columns as Iceberg Java and Spark show them): snapshots,
  * history, refs, manifests, files, data_files, delete_files, entries, partitions,

@@ -25,7 +25,9 @@ typedef enum commit_kind {
                             operation overwrite (delete when nothing is added) */
     COMMIT_REPLACE_PARTITIONS, /* dynamic overwrite: every live file in a partition of an added file
                                   goes; validates that tuple's spec */
-    COMMIT_DELETE_FILES        /* removes files given or fully matching filter */
+    COMMIT_DELETE_FILES,       /* removes files given or fully matching filter */
+    COMMIT_ROW_DELTA /* adds data and delete files, replaces delete files; operation append
+                        (data only), delete (deletes only) or overwrite, as Iceberg's */
 } commit_kind;
 
 typedef struct commit_request {
@@ -35,6 +37,17 @@ typedef struct commit_request {
     const tarn_entry
         *removed; /* data files to remove, as planned (path is the key); each must still be live */
     int32_t n_removed;
+    /* Row deltas (also with COMMIT_OVERWRITE): */
+    const tarn_file *added_deletes; /* position and equality delete files, vectors */
+    int32_t n_added_deletes;
+    const tarn_entry *removed_deletes; /* delete files that added ones stand in for; CONFLICT when
+                                          one is gone */
+    int32_t n_removed_deletes;
+    const tarn_str *referenced; /* data files that must still be live, and for which nobody may have
+                                   added row deletes since from_snapshot_id where
+                                   check_new_deletes is set: else CONFLICT */
+    int32_t n_referenced;
+    bool check_new_deletes; /* position deletes, vectors, and rewrites (also of the `removed`) */
     const tarn_expr
         *filter; /* overwrite/delete by filter: bound to the current schema; NULL: none. A file that
                     matches only in part is INVALID here: dml rewrites those first */

@@ -350,7 +350,7 @@ tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error 
 }
 
 static void remove_finished(data_writer *w) {
-    write_result result = {w->files, w->n_files, 0};
+    write_result result = {.files = w->files, .n_files = w->n_files};
     write_result_remove(w->store, &result);
     w->n_files = 0;
 }

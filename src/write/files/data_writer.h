@@ -22,14 +22,36 @@ typedef struct data_writer_options {
     const char *operation_id;      /* uuid text; NULL: a fresh one */
     size_t memory_bytes;           /* 0: 128 MiB */
     int32_t max_open;              /* 0: LIMIT_OPEN_WRITERS */
+    /* Equality delete files instead of data files: batches are rows of `root` (fields of the
+     * current schema with their ids, the key and the partition sources among them), and the files'
+     * entries are EQUALITY_DELETES with these ids. NULL: data files. */
+    const tarn_type *root;
+    const int32_t *equality_ids;
+    int32_t n_equality_ids;
+    /* Rows keep the order in which they were written, so that data_writer_locate is possible; else
+     * rows of a file are sorted where the table has a sort order. */
+    bool keep_order;
 } data_writer_options;
 
 /* What a writer hands to a committer; everything lives in the arena that close was given. */
 typedef struct write_result {
-    tarn_file *files;
+    tarn_file *files; /* data files */
     int32_t n_files;
     int64_t rows;
+    tarn_file *deletes; /* delete files of all kinds */
+    int32_t n_deletes;
+    int64_t deleted_rows;       /* records in them */
+    const tarn_str *referenced; /* data files that must be live when this is committed */
+    int32_t n_referenced;
+    tarn_entry *removed_deletes; /* delete files that the new ones stand in for */
+    int32_t n_removed_deletes;
 } write_result;
+
+/* Where a row was put: files are numbered in the order in which the writer began them. */
+typedef struct row_location {
+    int32_t file; /* data_writer_file */
+    int64_t position;
+} row_location;
 
 typedef struct data_writer data_writer;
 tarn_code data_writer_new(tarn_env *env, tarn_store *store, const data_writer_options *options,
@@ -37,6 +59,12 @@ tarn_code data_writer_new(tarn_env *env, tarn_store *store, const data_writer_op
 /* A batch of the current schema's rows. Required columns are checked (INVALID names the column, and
  * nothing is taken). After any other failure every later call but free fails with the same code. */
 tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error *err) TARN_MUST_USE;
+/* The same, and says where each row went (out: one a row). Needs keep_order. */
+tarn_code data_writer_locate(data_writer *w, const tarn_batch *batch, row_location *out,
+                             tarn_error *err) TARN_MUST_USE;
+/* Path, spec and partition of a file by number, also of one that is not finished; valid until the
+ * close after the next. */
+const tarn_file *data_writer_file(const data_writer *w, int32_t number);
 /* Finishes all open files. On failure everything written is removed (best effort), and only free is
  * left to call. The writer can go on writing after a successful close (next checkpoint). */
 tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out,

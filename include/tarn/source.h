@@ -1,0 +1,69 @@
+/* tarn/source.h - where rows of a stream come from: files, standard input, a followed file, a
+ * folder of arriving files, Kafka topics; with a kind for each row where the input is a change
+ * stream. A source can say where it stands, and go on from there. One thread at a time. */
+#ifndef TARN_SOURCE_H
+#define TARN_SOURCE_H
+
+#include <tarn/file.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tarn_source tarn_source;
+
+typedef struct tarn_source_options {
+    uint32_t struct_size;
+    tarn_file_options file; /* format ("debezium-json", "debezium-avro" and, for Kafka, "avro" with
+                               a registry's wire format too), schema, CSV, rejects */
+    const char *op_column;  /* column with the kind of a row: c/r/u/d, I/U/D, +I/-U/+U/-D; it is not
+                               among the rows' columns. NULL: none. @borrow */
+    bool follow;            /* one file that grows, or folders: wait for more */
+    const char *kafka_properties_json; /* librdkafka's, by its names; NULL: none. @borrow */
+    const char *schema_registry;       /* URL; NULL: none. @borrow */
+} tarn_source_options;
+
+#define TARN_SOURCE_OPTIONS_INIT                                                                   \
+    { sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL }
+
+/* inputs: paths, "-", folders, or one "kafka://broker[,broker]/topic[,topic]". Nothing is read yet.
+ */
+TARN_API TARN_MUST_USE tarn_code
+tarn_source_open(tarn_env *env,                                        /* @keep */
+                 const char *const *inputs,                            /* @borrow */
+                 int32_t n_inputs, const tarn_source_options *options, /* @borrow, may be NULL */
+                 tarn_source **out, /* @give: tarn_source_close */
+                 tarn_error *err /* @borrow, may be NULL */);
+/* Before the first next: goes on after what offsets (of tarn_source_offsets) say. INVALID: offsets
+ * of other inputs, or of a file that is shorter now. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_source_seek(tarn_source *source, /* @borrow */
+                 const char *offsets, /* @borrow */ tarn_error *err /* @borrow, may be NULL */);
+/* The next rows: array and schema (of this batch) are given; kinds, borrowed until the next call,
+ * is NULL where all are inserts. Nothing within timeout_ms: OK with array->release NULL. *ended:
+ * there will never be more. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_source_next(tarn_source *source,                            /* @borrow */
+                 int64_t timeout_ms, struct ArrowSchema *schema, /* @give: its release */
+                 struct ArrowArray *array,                       /* @give: its release */
+                 const uint8_t **kinds,                          /* @borrow */
+                 bool *ended,                                    /* @borrow */
+                 tarn_error *err /* @borrow, may be NULL */);
+/* After all rows handed out so far, as JSON. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code tarn_source_offsets(tarn_source *source, /* @borrow */
+                                                     char **out, /* @give: tarn_text_free */
+                                                     tarn_error *err /* @borrow, may be NULL */);
+/* Those offsets are in a committed checkpoint: tells the consumer group. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code tarn_source_committed(tarn_source *source, /* @borrow */
+                                                       const char *offsets, /* @borrow */
+                                                       tarn_error *err /* @borrow, may be NULL */);
+/* Bytes (files) or messages (Kafka) done and in all (-1: not known): for progress. @since 0.2 */
+TARN_API void tarn_source_progress(const tarn_source *source, /* @borrow */
+                                   int64_t *done,             /* @borrow */
+                                   int64_t *total /* @borrow */);
+TARN_API void tarn_source_close(tarn_source *source /* @take, may be NULL */);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,60 @@
+/* dml/key_index.h - where the row of a key lies: key -> (data file, position), on RocksDB under a
+ * hard memory budget. A cache of the table: it can be thrown away at any time and is rebuilt from
+ * it.
+ *
+ * Invariants: 1 the index knows the table (uuid, key columns) and the snapshot that it stands for,
+ * and says neither of another; 2 changes of one checkpoint become visible together with the
+ * snapshot that they belong to, or not at all; 3 after a kill it stands for the last snapshot
+ * applied, or is empty; 4 memory stays under the budget, whatever the number of keys. One thread at
+ * a time. */
+#ifndef DML_KEY_INDEX_H
+#define DML_KEY_INDEX_H
+
+#include "base/env.h"
+#include "base/err.h"
+#include "base/str.h"
+
+typedef struct key_index key_index;
+
+typedef struct key_index_options {
+    const char *dir;        /* own folder, made when missing */
+    tarn_str table_uuid;    /* len 0: a scratch index, emptied at open and removed at close */
+    const int32_t *key_ids; /* field ids, in order */
+    int32_t n_key_ids;
+    tarn_str branch;
+    size_t memory_bytes; /* 0: 128 MiB */
+} key_index_options;
+
+typedef struct key_location {
+    int32_t file; /* number of a data file in the index; -1: the key has no row */
+    int64_t position;
+} key_location;
+
+/* An index of another table, of other key columns or a damaged one is emptied (and logged). */
+tarn_code key_index_open(tarn_env *env, const key_index_options *options, key_index **out,
+                         tarn_error *err) TARN_MUST_USE;
+void key_index_close(key_index *index);             /* takes NULL */
+int64_t key_index_snapshot(const key_index *index); /* TARN_NO_SNAPSHOT: it stands for none */
+
+/* Data files by number; a path gets one number for ever. */
+tarn_code key_index_file_number(key_index *index, tarn_str path, int32_t *out,
+                                tarn_error *err) TARN_MUST_USE;
+/* path in arena; NOT_FOUND: no such number. */
+tarn_code key_index_file_path(key_index *index, int32_t file, tarn_arena *arena, tarn_str *out,
+                              tarn_error *err) TARN_MUST_USE;
+
+/* Keys are bytes made by key_encode (table/key_rows.h). Looks up n keys at once; sees what
+ * key_index_put and key_index_remove said since the last apply. */
+tarn_code key_index_find(key_index *index, const tarn_str *keys, size_t n, key_location *out,
+                         tarn_error *err) TARN_MUST_USE;
+tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_location *locations,
+                        size_t n, tarn_error *err) TARN_MUST_USE;
+tarn_code key_index_remove(key_index *index, const tarn_str *keys, size_t n,
+                           tarn_error *err) TARN_MUST_USE;
+/* Everything since the last apply now stands for this snapshot, durably. */
+tarn_code key_index_apply(key_index *index, int64_t snapshot_id, tarn_error *err) TARN_MUST_USE;
+/* Forgets what was said since the last apply. */
+tarn_code key_index_discard(key_index *index, tarn_error *err) TARN_MUST_USE;
+tarn_code key_index_clear(key_index *index, tarn_error *err) TARN_MUST_USE;
+
+#endif
