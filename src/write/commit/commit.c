@@ -130,6 +130,9 @@ static tarn_code attempt_commit(commit_work *work, tarn_table_version *base,
     *nothing = false;
     work->attempt++;
     TRY(find_parent(&a, err));
+    if (work->request->check != NULL) {
+        TRY(work->request->check(work->request->check_ctx, a.metadata, err));
+    }
     TRY(produce_snapshot(&a, err));
     if (a.snapshot == NULL) {
         *nothing = true;
@@ -182,14 +185,22 @@ static void clean_up(commit_work *work, const path_list *kept) {
 /* Looks whether our snapshot is in the table after all: a lost answer, a request sent twice (B28).
  * The fate is only known when the table could be read; *found with the version that has it. */
 static tarn_code find_ours(commit_work *work, tarn_table_version **version, bool *found,
-                           tarn_error *err) {
+                           bool *other, tarn_error *err) {
     *found = false;
+    *other = false;
     *version = NULL;
     tarn_code code = catalog_load(work->catalog, work->table, version, err);
     if (code != TARN_OK) {
         return code;
     }
-    *found = metadata_snapshot_by_id((*version)->metadata, work->snapshot_id) != NULL;
+    const tarn_metadata *m = (*version)->metadata;
+    const tarn_snapshot *same = find_commit_id(m, work->request);
+    *found = true;
+    *other = false;
+    if (metadata_snapshot_by_id(m, work->snapshot_id) == NULL) {
+        *found = *other = same != NULL; /* another process committed the same work */
+        work->snapshot_id = same != NULL ? same->snapshot_id : work->snapshot_id;
+    }
     return TARN_OK;
 }
 
@@ -206,13 +217,15 @@ static tarn_code resolve_unknown(commit_work *work, const path_list *kept, commi
                                  tarn_error *err) {
     tarn_table_version *version = NULL;
     tarn_error ignored = TARN_ERROR_INIT;
+    path_list none = {0};
     bool found;
+    bool other;
     outcome->kind = TARN_OUTCOME_UNKNOWN;
     outcome->snapshot_id = work->snapshot_id;
-    tarn_code code = find_ours(work, &version, &found, &ignored);
+    tarn_code code = find_ours(work, &version, &found, &other, &ignored);
     if (code == TARN_OK && found) {
         err_reset(err);
-        clean_up(work, kept);
+        clean_up(work, other ? &none : kept);
         set_committed(work, version, outcome);
         return TARN_OK;
     }
@@ -231,14 +244,16 @@ static tarn_code resolve_unknown(commit_work *work, const path_list *kept, commi
 static tarn_code refresh(commit_work *work, tarn_table_version **base, const path_list *kept,
                          commit_outcome *outcome, bool *done, tarn_error *err) {
     tarn_table_version *version;
+    path_list none = {0};
     bool found;
+    bool other;
     *done = false;
-    tarn_code code = find_ours(work, &version, &found, err);
+    tarn_code code = find_ours(work, &version, &found, &other, err);
     if (code != TARN_OK) {
         return code;
     }
     if (found) {
-        clean_up(work, kept);
+        clean_up(work, other ? &none : kept);
         set_committed(work, version, outcome);
         *done = true;
         return TARN_OK;

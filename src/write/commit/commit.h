@@ -59,6 +59,11 @@ typedef struct commit_request {
     tarn_properties summary;          /* extra summary entries */
     const char *commit_id; /* NULL, or a key kept in the summary as "tarn.commit-id": a snapshot of
                               the branch that has it already means COMMITTED */
+    bool allow_empty;      /* a snapshot also where nothing is added and nothing removed */
+    /* Asked with the base of every attempt before anything is made of it; its error ends the
+     * commit. NULL: nothing to ask. */
+    tarn_code (*check)(void *ctx, const tarn_metadata *base, tarn_error *err);
+    void *check_ctx;
 } commit_request;
 
 typedef struct commit_outcome {

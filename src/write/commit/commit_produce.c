@@ -318,7 +318,7 @@ tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) {
     a->summary.changed_partitions = -1;
     map_init(&a->partitions, &a->arena);
     TRY(collect_manifests(a, err));
-    if (work->request->n_added == 0 && a->n_removed == 0) {
+    if (work->request->n_added == 0 && a->n_removed == 0 && !work->request->allow_empty) {
         a->snapshot = NULL;
         return TARN_OK;
     }
