@@ -8,7 +8,7 @@
 #include "commands.h"
 
 static struct {
-    const char *format, *input_format, *columns, *where, *null_text, *delimiter;
+    const char *format, *input_format, *columns, *where, *null_text, *delimiter, *on_bad_row;
     int64_t limit;
     bool no_header, count;
 } file_options = {.limit = -1};
@@ -23,6 +23,8 @@ static const opt_spec FILE_SPECS[] = {
      "cat: only rows for which this is true"},
     {"limit", 'n', OPT_NUMBER, &file_options.limit, "N", "cat: at most N rows"},
     {"count", 0, OPT_FLAG, &file_options.count, "", "cat: print the number of rows only"},
+    {"on-bad-row", 0, OPT_TEXT, &file_options.on_bad_row, "WHAT",
+     "cat: stop (default), or skip: bad rows are left out, each with a line on\nstandard error"},
     {"null-text", 0, OPT_TEXT, &file_options.null_text, "TEXT", "CSV: this text is null"},
     {"delimiter", 0, OPT_TEXT, &file_options.delimiter, "CHAR", "CSV: between fields"},
     {"no-header", 0, OPT_FLAG, &file_options.no_header, "", "CSV: no line of names"},
@@ -41,6 +43,14 @@ const opt_command file_command = {
     -1,
     FILE_SPECS,
     sizeof FILE_SPECS / sizeof FILE_SPECS[0]};
+
+static int skip_row(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
+    (void)raw;
+    (void)raw_len;
+    fprintf(stderr, "tarn: %s: row %" PRId64 " was left out: %s\n", *(const char **)ctx, line,
+            reason);
+    return 0;
+}
 
 static void fill_options(tarn_file_options *o) {
     *o = (tarn_file_options)TARN_FILE_OPTIONS_INIT;
@@ -131,7 +141,12 @@ static tarn_code print_text(tarn_code (*get)(tarn_file_reader *, char **, tarn_e
 tarn_code app_print_file(const char *path, const app_file_rows *what) {
     tarn_file_options o;
     tarn_file_reader *reader = NULL;
+    const char *name = path;
     fill_options(&o);
+    if (file_options.on_bad_row != NULL && strcmp(file_options.on_bad_row, "skip") == 0) {
+        o.reject = skip_row;
+        o.reject_ctx = &name;
+    }
     o.columns = what->columns;
     o.where = what->where;
     if (what->limit >= 0 && what->limit < 16384) {
@@ -179,6 +194,10 @@ int cmd_file(int argc, char **argv) {
     if (strcmp(args[0], "cat") != 0 && strcmp(args[0], "schema") != 0 &&
         strcmp(args[0], "meta") != 0) {
         return app_usage("file takes cat, schema or meta, not \"%s\"", args[0]);
+    }
+    const char *bad = file_options.on_bad_row;
+    if (bad != NULL && strcmp(bad, "stop") != 0 && strcmp(bad, "skip") != 0) {
+        return app_usage("--on-bad-row takes stop or skip, not \"%s\"", bad);
     }
     tarn_code code = app_check_format(file_options.format);
     for (int i = 1; i < n && code == TARN_OK; i++) {

@@ -12,8 +12,9 @@
 extern "C" {
 #endif
 
-/* A record that could not be read (text formats): line from 1, its bytes, why. Return 0 to skip it,
- * anything else to stop. */
+/* A record that could not be read: its line (of Parquet, its row) from 1, its bytes, why. Return 0
+ * to skip it, anything else to stop. Text formats, and of Parquet the rows whose INT96 value is
+ * beyond what a timestamp can say (they have no bytes to show). */
 typedef int (*tarn_reject_fn)(void *ctx, int64_t line, const char *raw, size_t raw_len,
                               const char *reason);
 

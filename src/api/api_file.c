@@ -228,7 +228,8 @@ static tarn_code on_reject(void *ctx, int64_t line, tarn_str raw, tarn_str reaso
     if (r->reject(r->reject_ctx, line, raw.data != NULL ? raw.data : "", raw.len, text) == 0) {
         return TARN_OK;
     }
-    return err_set(err, TARN_INVALID, "%s line %lld: %s", r->name, (long long)line, text);
+    return err_set(err, TARN_INVALID, "%s %s %lld: %s", r->name, r->text != NULL ? "line" : "row",
+                   (long long)line, text);
 }
 
 tarn_code file_text_options(tarn_arena *arena, const tarn_file_options *o, file_kind kind,
@@ -290,9 +291,7 @@ static tarn_code open_text(tarn_file_reader *r, const tarn_file_options *o, tarn
     if (str_ends_with(r->path, STR(".tsv")) && o->csv_delimiter == NULL) {
         options.delimiter = '\t';
     }
-    if (o->reject != NULL) {
-        r->reject = o->reject;
-        r->reject_ctx = o->reject_ctx;
+    if (r->reject != NULL) {
         options.reject = on_reject;
         options.reject_ctx = r;
     }
@@ -351,6 +350,8 @@ done:
 static tarn_code open_reader(tarn_file_reader *r, const tarn_file_options *o, tarn_error *err) {
     tarn_code code = TARN_OK;
     TRY(choose_kind(r, o, err));
+    r->reject = o->reject;
+    r->reject_ctx = o->reject_ctx;
     switch (r->kind) {
     case FILE_PARQUET:
         TRY(open_parquet(r, err));
@@ -441,6 +442,11 @@ void tarn_file_progress(const tarn_file_reader *r, int64_t *done_bytes, int64_t 
 
 /* ---- rows ---- */
 
+/* A row that the reader could decode but not say; it has no bytes of its own to show. */
+static tarn_code on_reject_row(void *ctx, int64_t row, tarn_str reason, tarn_error *err) {
+    return on_reject(ctx, row + 1, STR(""), reason, err);
+}
+
 static tarn_code open_scan(tarn_file_reader *r, tarn_error *err) {
     tarn_file file;
     file_scan_options options;
@@ -455,6 +461,8 @@ static tarn_code open_scan(tarn_file_reader *r, tarn_error *err) {
     options.by_name = true;
     options.parallel = true;
     options.batch_rows = r->batch_rows;
+    options.reject = r->reject != NULL ? on_reject_row : NULL;
+    options.reject_ctx = r;
     return file_scan_open(r->env, r->store, &file, NULL, &options, &r->scan, err);
 }
 

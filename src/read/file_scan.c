@@ -152,6 +152,8 @@ static tarn_code open_parquet(file_scan *s, const tarn_file *file, const tarn_sp
     scan.n_ranges = pruned.n_ranges;
     scan.batch_rows = s->options.batch_rows;
     scan.parallel = s->options.parallel;
+    scan.reject = s->options.reject;
+    scan.reject_ctx = s->options.reject_ctx;
     TRY(parquet_scan_open(s->parquet, &scan, &s->parquet_scan, err));
 done:
     return code;

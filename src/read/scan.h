@@ -95,6 +95,9 @@ typedef struct file_scan_options {
         end; /* only row groups that begin in this range of the file's bytes; end 0: all */
     const struct row_deletes *deletes; /* rows that are gone (read/row_deletes.h); NULL: none */
     int64_t sequence_number;           /* of the data file: for v3's row lineage */
+    /* Parquet rows with values that can't be said (parquet_reject_fn); NULL: they are CORRUPT */
+    tarn_code (*reject)(void *ctx, int64_t row, tarn_str reason, tarn_error *err);
+    void *reject_ctx;
 } file_scan_options;
 tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file,
                          const tarn_spec *spec, const file_scan_options *options, file_scan **out,

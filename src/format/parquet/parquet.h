@@ -69,6 +69,10 @@ typedef struct parquet_scan parquet_scan;
 
 #define PARQUET_BATCH_ROWS 16384
 
+/* A row that holds a value which its type can't say (INT96 beyond the microseconds of a long): row
+ * (from 0) of the file, and why. OK leaves the row out; anything else ends the scan. */
+typedef tarn_code (*parquet_reject_fn)(void *ctx, int64_t row, tarn_str reason, tarn_error *err);
+
 typedef struct parquet_scan_options {
     const uint8_t *groups;       /* one a row group; NULL: all */
     const uint8_t *selected;     /* one a node, as type_prune takes them; NULL: all */
@@ -77,6 +81,8 @@ typedef struct parquet_scan_options {
     int64_t batch_rows; /* at most; 0: PARQUET_BATCH_ROWS */
     bool parallel; /* columns of a batch are decoded side by side on the env's pool: for files of
                       few row groups; where row groups are scanned side by side it only costs */
+    parquet_reject_fn reject; /* NULL: such a row is CORRUPT */
+    void *reject_ctx;
 } parquet_scan_options;
 
 /* options (may be NULL) is copied but for ranges, which must outlive the scan. No data is read yet.

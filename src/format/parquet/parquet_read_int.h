@@ -52,6 +52,10 @@ typedef enum read_convert {
     CONVERT_FLOAT16
 } read_convert;
 
+/* Stands for an INT96 that microseconds can't say: whether it matters is only known once its row is
+ * wanted, for a dictionary may hold values that no row has. Never a value itself. */
+#define INT96_BEYOND INT64_MIN
+
 read_convert convert_choose(const parquet_leaf *leaf);
 /* Width in bytes of a physical value; 0: bits or byte arrays. */
 size_t physical_width(const parquet_leaf *leaf);
@@ -93,6 +97,7 @@ typedef struct read_column {
     const parquet_leaf *leaf;
     const parquet_chunk *chunk;
     read_convert convert;
+    bool beyond;           /* INT96: values beyond a long were marked (INT96_BEYOND) */
     bool with_levels;      /* levels are kept for read_nested.c */
     uint8_t slot_def;      /* level from which on an entry is a slot of the innermost list */
     tarn_builder *builder; /* NULL: only levels are wanted */

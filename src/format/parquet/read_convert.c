@@ -100,7 +100,8 @@ static bool from_int96(const uint8_t *p, int64_t *out) {
     const int64_t nanos = num_load_i64(p);
     const int64_t day = (int64_t)num_load_i32(p + 8) - JULIAN_UNIX_EPOCH;
     int64_t us = 0;
-    return num_mul_i64(day, US_PER_DAY, &us) && num_add_i64(us, num_floor_div(nanos, 1000), out);
+    return num_mul_i64(day, US_PER_DAY, &us) && num_add_i64(us, num_floor_div(nanos, 1000), out) &&
+           *out != INT96_BEYOND;
 }
 
 /* IEEE 754 half to single. */

@@ -35,6 +35,12 @@ struct parquet_scan {
     read_run *runs;
     size_t n_runs, run;
     int64_t at; /* next row, within the row group */
+
+    parquet_reject_fn reject;
+    void *reject_ctx;
+    uint8_t *bad;     /* rows of the batch that are left out; NULL: none so far in this scan */
+    tarn_batch whole; /* a batch with such rows, given out in the pieces between them */
+    int64_t whole_first, whole_at;
 };
 
 /* ---- the plan ---- */
@@ -165,6 +171,8 @@ static tarn_code copy_choices(parquet_scan *s, const parquet_scan_options *optio
     if (options != NULL) {
         s->ranges = options->ranges;
         s->n_ranges = options->n_ranges;
+        s->reject = options->reject;
+        s->reject_ctx = options->reject_ctx;
     }
     s->batch_rows =
         options != NULL && options->batch_rows > 0 ? options->batch_rows : PARQUET_BATCH_ROWS;
@@ -234,6 +242,8 @@ void parquet_scan_close(parquet_scan *s) {
         return;
     }
     close_group(s);
+    batch_release(&s->whole);
+    env_free(s->env, s->bad);
     builder_release(&s->root);
     for (int32_t i = 0; i < s->n_parts; i++) {
         builder_release(&s->parts[i]);
@@ -365,7 +375,69 @@ static tarn_code read_one(void *ctx, size_t index, tarn_error *err) {
     return code == TARN_OK ? column_read(c, task->n, err) : code;
 }
 
-static tarn_code read_batch(parquet_scan *s, int64_t n, tarn_error *err) {
+/* ---- rows with values that can't be said ---- */
+
+static tarn_code reject_row(parquet_scan *s, const read_column *c, int64_t row, tarn_error *err) {
+    static const char PROBLEM[] = "had a value out of range of a timestamp";
+    const int64_t number = s->file->group_first_rows[s->group] + s->at + row;
+    tarn_error why = TARN_ERROR_INIT;
+    if (s->reject == NULL) {
+        return err_add(err, column_error(c, TARN_CORRUPT, err, PROBLEM), "row %lld of the file",
+                       (long long)number);
+    }
+    (void)column_error(c, TARN_CORRUPT, &why, PROBLEM);
+    return s->reject(s->reject_ctx, number, str_of(why.message), err);
+}
+
+/* Judges the marks of a column's rows that were just read. */
+static tarn_code check_beyond(parquet_scan *s, const read_column *c, int64_t n, bool *any,
+                              tarn_error *err) {
+    const tarn_builder *b = c->builder;
+    tarn_code code = TARN_OK;
+    for (int64_t i = 0; i < n && code == TARN_OK; i++) {
+        if (num_load_i64(b->values + i * 8) != INT96_BEYOND ||
+            (b->validity != NULL && !bit_get(b->validity, i)) || (*any && s->bad[i])) {
+            continue;
+        }
+        if (!*any) {
+            uint8_t *bad = env_realloc(s->env, s->bad, (size_t)s->batch_rows);
+            if (bad == NULL) {
+                return err_nomem(err);
+            }
+            s->bad = bad;
+            memset(bad, 0, (size_t)n);
+            *any = true;
+        }
+        s->bad[i] = 1;
+        code = reject_row(s, c, i, err);
+    }
+    return code;
+}
+
+/* The next piece of a batch between the rows that are left out; *out stays empty at its end. */
+static tarn_code next_piece(parquet_scan *s, tarn_batch *out, int64_t *first_row, tarn_error *err) {
+    const int64_t rows = batch_rows(&s->whole);
+    while (s->whole_at < rows && s->bad[s->whole_at]) {
+        s->whole_at++;
+    }
+    int64_t end = s->whole_at;
+    while (end < rows && !s->bad[end]) {
+        end++;
+    }
+    if (end == s->whole_at) {
+        batch_release(&s->whole);
+        return TARN_OK;
+    }
+    tarn_code code = batch_slice(s->env, &s->whole, s->whole_at, end - s->whole_at, out, err);
+    if (code == TARN_OK && first_row != NULL) {
+        *first_row = s->whole_first + s->whole_at;
+    }
+    s->whole_at = end;
+    return code;
+}
+
+/* *any: rows of it are to be left out, those marked in s->bad. */
+static tarn_code read_batch(parquet_scan *s, int64_t n, bool *any, tarn_error *err) {
     batch_task task = {s, n};
     tarn_code code = TARN_OK;
     if (s->codecs != NULL) {
@@ -374,6 +446,11 @@ static tarn_code read_batch(parquet_scan *s, int64_t n, tarn_error *err) {
     for (int32_t i = 0; s->codecs == NULL && i < s->n_columns && code == TARN_OK; i++) {
         code = read_one(&task, (size_t)i, err);
     }
+    for (int32_t i = 0; i < s->n_columns && code == TARN_OK; i++) {
+        if (s->columns[i].beyond && s->columns[i].builder != NULL) {
+            code = check_beyond(s, &s->columns[i], n, any, err);
+        }
+    }
     if (code == TARN_OK) {
         code = nested_fill(s->nodes, s->n_nodes, s->columns, n, err);
     }
@@ -381,36 +458,46 @@ static tarn_code read_batch(parquet_scan *s, int64_t n, tarn_error *err) {
     return code;
 }
 
+/* The next batch of the present row group into *out, or into s->whole when rows of it are left out.
+ */
+static tarn_code next_whole(parquet_scan *s, tarn_batch *out, int64_t *first_row, tarn_error *err) {
+    const int64_t left = s->runs[s->run].end - s->at;
+    const int64_t n = left < s->batch_rows ? left : s->batch_rows;
+    const int64_t first = s->file->group_first_rows[s->group] + s->at;
+    bool any = false;
+    tarn_code code = read_batch(s, n, &any, err);
+    if (code == TARN_OK) {
+        code = builder_finish_batch(&s->root, any ? &s->whole : out, err);
+    }
+    if (code == TARN_OK) {
+        s->whole_first = first;
+        s->whole_at = 0;
+        s->at += n;
+    }
+    if (code == TARN_OK && first_row != NULL) {
+        *first_row = first;
+    }
+    return code;
+}
+
 tarn_code parquet_scan_next(parquet_scan *s, tarn_batch *out, int64_t *first_row, tarn_error *err) {
-    bool more = false;
+    bool more = true;
     if (s->failed) {
         return err_set(err, TARN_INVALID, "%s: a scan that had failed was read on",
                        s->file->source->name);
     }
     tarn_code code = env_check_cancel(s->env, err);
-    if (code == TARN_OK) {
+    memset(out, 0, sizeof *out);
+    while (code == TARN_OK && more && batch_rows(out) == 0) {
+        if (s->whole.array.release != NULL) {
+            code = next_piece(s, out, first_row, err);
+            continue;
+        }
         code = need_group(s, &more, err);
+        if (code == TARN_OK && more) {
+            code = next_whole(s, out, first_row, err);
+        }
     }
-    if (code == TARN_OK && !more) {
-        memset(out, 0, sizeof *out);
-        return TARN_OK;
-    }
-    int64_t n = 0;
-    if (code == TARN_OK) {
-        const int64_t left = s->runs[s->run].end - s->at;
-        n = left < s->batch_rows ? left : s->batch_rows;
-        code = read_batch(s, n, err);
-    }
-    if (code == TARN_OK) {
-        code = builder_finish_batch(&s->root, out, err);
-    }
-    if (code != TARN_OK) {
-        s->failed = true;
-        return code;
-    }
-    if (first_row != NULL) {
-        *first_row = s->file->group_first_rows[s->group] + s->at;
-    }
-    s->at += n;
-    return TARN_OK;
+    s->failed = code != TARN_OK;
+    return code;
 }

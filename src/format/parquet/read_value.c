@@ -226,6 +226,21 @@ static tarn_code read_raw(read_column *c, size_t n, uint8_t *dst, tarn_error *er
     return TARN_OK;
 }
 
+/* As convert_fixed. INT96 values out of range are marked and judged when their rows are known
+ * (read_scan.c); within lists, where that is not one slot a row, they are errors at once. */
+static size_t convert_values(read_column *c, const uint8_t *raw, size_t n, uint8_t *dst) {
+    const size_t width = c->values.width;
+    size_t done = convert_fixed(c->convert, raw, width, n, dst);
+    while (done < n && c->convert == CONVERT_INT96 && c->leaf->max_rep == 0) {
+        const int64_t mark = INT96_BEYOND;
+        memcpy(dst + done * 8, &mark, 8);
+        c->beyond = true;
+        done++;
+        done += convert_fixed(c->convert, raw + done * width, width, n - done, dst + done * 8);
+    }
+    return done;
+}
+
 static tarn_code read_fixed(read_column *c, tarn_builder *b, size_t n, tarn_error *err) {
     value_reader *v = &c->values;
     const size_t width = (size_t)type_width(b->type);
@@ -234,7 +249,7 @@ static tarn_code read_fixed(read_column *c, tarn_builder *b, size_t n, tarn_erro
         if (n > (size_t)(v->end - v->at) / v->width) {
             return too_short(c, err);
         }
-        const size_t done = convert_fixed(c->convert, v->at, v->width, n, dst);
+        const size_t done = convert_values(c, v->at, n, dst);
         v->at += n * v->width;
         return done == n ? TARN_OK : bad_value(c, (int64_t)done, "had a value out of range", err);
     }
@@ -247,7 +262,7 @@ static tarn_code read_fixed(read_column *c, tarn_builder *b, size_t n, tarn_erro
         const size_t take = n - at < SCRATCH_VALUES ? n - at : SCRATCH_VALUES;
         code = read_raw(c, take, raw, err);
         if (code == TARN_OK) {
-            const size_t done = convert_fixed(c->convert, raw, v->width, take, dst + at * width);
+            const size_t done = convert_values(c, raw, take, dst + at * width);
             code = done == take
                        ? TARN_OK
                        : bad_value(c, (int64_t)(at + done), "had a value out of range", err);

@@ -146,6 +146,69 @@ static void test_b46_int96(void **state) {
     close_bug(&o);
 }
 
+typedef struct left_out {
+    int n;
+    int64_t rows[8];
+} left_out;
+
+static tarn_code leave_out(void *ctx, int64_t row, tarn_str reason, tarn_error *err) {
+    left_out *seen = ctx;
+    (void)err;
+    assert_true(seen->n < 8);
+    assert_true(str_ends_with(reason, STR("had a value out of range of a timestamp")));
+    seen->rows[seen->n++] = row;
+    return TARN_OK;
+}
+
+static tarn_code refuse_row(void *ctx, int64_t row, tarn_str reason, tarn_error *err) {
+    (void)ctx;
+    return err_set(err, TARN_INVALID, "row %lld: %.*s", (long long)row, STR_ARG(reason));
+}
+
+/* INT96 reaches further than a timestamp. A row with such a value is an error that names it, or is
+ * left out for a caller who asks and is told; its neighbours keep their numbers. Columns that are
+ * not read, null slots and dictionary entries without a row do not matter. */
+static void test_int96_beyond(void **state) {
+    (void)state;
+    static const char want[] = "{\"n\":1,\"a\":\"2024-01-01T00:00:00.000000\",\"s\":{\"t\":\"2024-"
+                               "01-01T00:00:00.000000\"}}\n"
+                               "{\"n\":4,\"a\":\"2200-01-01T00:00:00.000000\",\"s\":{\"t\":\"2200-"
+                               "01-01T00:00:00.000000\"}}\n"
+                               "{\"n\":6,\"a\":\"1970-01-01T00:00:00.000000\",\"s\":{\"t\":\"1970-"
+                               "01-01T00:00:00.000000\"}}\n";
+    opened o = open_bug("../parquet/int96_beyond");
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_buf out;
+    left_out seen = {0};
+    int64_t rows = 0;
+    const uint8_t only_n[] = {1, 0, 0, 0};
+    const parquet_range early = {3, 4};
+    parquet_scan_options options = {.reject = leave_out, .reject_ctx = &seen};
+    buf_init(&out, o.env, 0);
+    assert_int_equal(dump_scan(o.file, NULL, NULL, &rows, &err), TARN_CORRUPT);
+    assert_non_null(strstr(err.message, "column a of row group 0 had a value out of range"));
+    for (options.batch_rows = 1; options.batch_rows <= 7; options.batch_rows += 3) {
+        buf_reset(&out);
+        seen.n = 0;
+        assert_ok(dump_scan(o.file, &options, &out, &rows, &err));
+        assert_int_equal(rows, 3);
+        assert_int_equal(out.len, strlen(want));
+        assert_memory_equal(out.data, want, out.len);
+        assert_int_equal(seen.n, 3);
+        assert_int_equal(seen.rows[0] + seen.rows[1] + seen.rows[2], 1 + 2 + 4);
+    }
+    options.reject = refuse_row;
+    assert_int_equal(dump_scan(o.file, &options, NULL, &rows, &err), TARN_INVALID);
+    options = (parquet_scan_options){.selected = only_n};
+    assert_ok(dump_scan(o.file, &options, NULL, &rows, &err));
+    assert_int_equal(rows, 6);
+    options = (parquet_scan_options){.ranges = &early, .n_ranges = 1};
+    assert_ok(dump_scan(o.file, &options, NULL, &rows, &err));
+    assert_int_equal(rows, 1);
+    buf_release(&out);
+    close_bug(&o);
+}
+
 /* Rows of a file for which a filter holds, with or without pruning. */
 static int64_t filter_rows(const char *name, const char *filter, bool prune, parquet_pruned *out) {
     opened o = open_bug(name);
@@ -273,9 +336,9 @@ static void test_b50_dictionaries(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_b44_offsets),      cmocka_unit_test(test_b44_hidden_dictionary),
-        cmocka_unit_test(test_b46_int96),        cmocka_unit_test(test_b47_floats),
-        cmocka_unit_test(test_b49_counts),       cmocka_unit_test(test_b49_empty_groups),
-        cmocka_unit_test(test_b50_dictionaries),
+        cmocka_unit_test(test_int96_beyond),     cmocka_unit_test(test_b46_int96),
+        cmocka_unit_test(test_b47_floats),       cmocka_unit_test(test_b49_counts),
+        cmocka_unit_test(test_b49_empty_groups), cmocka_unit_test(test_b50_dictionaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

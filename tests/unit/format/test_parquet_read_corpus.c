@@ -19,7 +19,7 @@ typedef struct outcome {
 
 /* Not the other reader's answer, and why. */
 static const outcome outcomes[] = {
-    {"int96_from_spark.parquet", TARN_CORRUPT, "out of range"}, /* its last row is beyond int64 */
+    {"int96_from_spark.parquet", TARN_CORRUPT, "out of range"}, /* one row is beyond int64 */
     {"datapage_v1-corrupt-checksum.parquet", TARN_CORRUPT, "checksum"},
     {"rle-dict-uncompressed-corrupt-checksum.parquet", TARN_CORRUPT, "checksum"},
     {"encrypt_columns_and_footer_bloom_filter.parquet.encrypted", TARN_UNSUPPORTED, "encrypted"},
