@@ -84,6 +84,20 @@ def make_codec():
     put("codec", "zstd_no_size", bytes([5, 72]) + zstandard.ZstdCompressor(write_content_size=False).compress(text))
 
 
+def make_puffin():
+    folder = os.path.join(os.path.dirname(SEEDS), "..", "tests", "fixtures", "puffin")
+    for name in ("java", "lz4_footer", "b20_framed", "b20_bare_blob"):
+        with open(os.path.join(folder, name + ".puffin"), "rb") as file:
+            data = file.read()
+        put("puffin", name, (b"\1" if name == "b20_bare_blob" else b"\0") + data)
+    put("puffin", "no_blobs", b'\0PFA1PFA1{"blobs":[]}' + struct.pack("<ii", 12, 0) + b"PFA1")
+    array = struct.pack("<IIHHIHH", 12346, 1, 0, 1, 16, 3, 9)
+    runs = struct.pack("<IBHHHHHHH", 12347, 1, 0, 10, 2, 3, 4, 65000, 5)
+    bits = struct.pack("<IIHHI", 12346, 1, 7, 4999, 16) + (b"\xff" * 625).ljust(8192, b"\0")
+    put("puffin", "bitmaps", b"\2" + struct.pack("<qI", 3, 0) + array + struct.pack("<I", 1) + runs + struct.pack("<I", 5) + array)
+    put("puffin", "bitset", b"\2" + struct.pack("<qI", 1, 2147483646) + bits)
+
+
 def make_create():
     schema = "struct<id: long not null, s: string, ts: timestamp, n: struct<x: decimal(9,2), `a b`: date>, l: list<int>>"
     put("create", "partitioned", schema + '\nbucket(16, id), month(ts) as m, truncate(2, s), day(n."a b")\nid desc nulls last, truncate(3, s)')
@@ -271,7 +285,8 @@ def read(path, folder):
         return file.read()
 
 
-MAKERS = {"json": make_json, "type": make_type, "binary": make_binary, "expr": make_expr, "create": make_create, "change": make_change, "codec": make_codec, "avro": make_avro,
+MAKERS = {"json": make_json, "type": make_type, "binary": make_binary, "expr": make_expr, "create": make_create, "change": make_change, "codec": make_codec, "puffin": make_puffin,
+          "avro": make_avro,
           "parquet": make_parquet, "text": make_text, "iceberg": make_iceberg}
 FOLDERS = {"text": ["ndjson", "csv"], "iceberg": ["metadata", "manifest", "manifest_list"]}
 

@@ -12,6 +12,7 @@
 #define LIMIT_NAME_BYTES          4096            /* a table, namespace or column name */
 #define LIMIT_PATH_BYTES          16384           /* a path or URI of an object */
 #define LIMIT_FOLDER_DEPTH        256             /* folders in folders when listing */
+#define LIMIT_PUFFIN_FOOTER_BYTES (256u << 20)    /* the footer of a Puffin file, unpacked */
 #define LIMIT_TEXT_LINE_BYTES     (64u << 20)     /* one NDJSON or CSV record */
 #define LIMIT_EXPR_DEPTH          200             /* nesting of a filter */
 #define LIMIT_EXPR_LITERALS       100000          /* literals of one filter */
