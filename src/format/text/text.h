@@ -36,6 +36,11 @@ typedef struct text_options {
     bool scalars_as_text; /* NDJSON: a number or boolean in a string column is its text instead of a
                              bad record; for inferred schemas, where mixed columns are strings */
     bool case_insensitive;
+    /* Change streams. With either, rows that delete may lack required columns. */
+    bool debezium;         /* NDJSON: records are Debezium's envelopes, of rows (text_change.c) */
+    int32_t kind_column;   /* 1 + number of root's string column that says what each row does
+                              (table/row_kind.h); 0: none. It stays among the columns. */
+    int64_t first_line;    /* lines that came before the stream, where it goes on with a file */
     int64_t batch_rows;    /* most rows of a batch; 0: 16384 */
     size_t chunk_bytes;    /* 0: 2 MiB */
     text_reject_fn reject; /* NULL: the first bad record stops the reader: INVALID with file, line,
@@ -52,6 +57,15 @@ tarn_code text_reader_open(tarn_env *env, io_stream *stream, const tarn_type *ro
 /* Next batch, of root; batch_rows(out) == 0 at the end. */
 tarn_code text_reader_next(text_reader *r, tarn_batch *out, tarn_error *err) TARN_MUST_USE;
 int64_t text_reader_bytes_read(const text_reader *r);
+/* What the last batch's rows do (tarn_row_kind), until the next call; NULL: the options tell of no
+ * kinds. */
+const uint8_t *text_reader_kinds(const text_reader *r);
+/* Of the batches: root, or with kinds root without required columns. Lives as long as r and root.
+ */
+const tarn_type *text_reader_type(const text_reader *r);
+/* Bytes of the stream, and lines, that the batches given so far (and the bad records told) take up:
+ * another reader may go on from there. */
+void text_reader_position(const text_reader *r, int64_t *bytes, int64_t *lines);
 void text_reader_close(text_reader *r); /* takes NULL */
 
 /* The schema that a sample of whole records suggests: booleans, long, double, date, timestamp(tz),

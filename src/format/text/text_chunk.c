@@ -84,6 +84,7 @@ tarn_code text_chunker_next(text_chunker *c, size_t target, tarn_buf *bytes, siz
         *skip = 3;
     }
     c->started = true;
+    c->bytes_given += (int64_t)whole;
     if (whole > 0 && bytes->data[whole - 1] != '\n') {
         TRY(buf_append_char(bytes, '\n', err));
     }

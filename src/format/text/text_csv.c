@@ -349,7 +349,7 @@ tarn_code text_csv_bind(text_plan *plan, const char *name, const tarn_str *names
         }
     }
     for (int32_t i = 0; i < root->n_children; i++) {
-        if (!given[i] && root->children[i].required) {
+        if (!given[i] && root->children[i].required && !plan->has_kinds) {
             return err_set(err, TARN_INVALID,
                            "%s line 1: column %.*s was required and not in the header", name,
                            STR_ARG(root->children[i].name));

@@ -243,6 +243,38 @@ static bool is_blank(tarn_str line) {
     return str_trim(line).len == 0;
 }
 
+/* The images of a Debezium envelope. */
+static tarn_code look_at_envelope(inferrer *f, seen_node *root, const json_value *record) {
+    static const char *const images[] = {"before", "after"};
+    const json_value *payload = json_get(record, "payload");
+    for (int i = 0; i < 2; i++) {
+        const json_value *image = json_get(payload != NULL ? payload : record, images[i]);
+        tarn_code code = json_is(image, JSON_OBJECT) ? look_at(f, root, image, 0) : TARN_OK;
+        if (code != TARN_OK) {
+            return code;
+        }
+    }
+    return TARN_OK;
+}
+
+/* *told: a schema in the record that says it all; its texts are the record's own. */
+static tarn_code look_at_record_of(inferrer *f, seen_node *root, const json_value *record,
+                                   const tarn_type **told) {
+    if (!f->plan->options.debezium) {
+        return look_at(f, root, record, 0);
+    }
+    tarn_arena scratch;
+    arena_init(&scratch, f->arena->env);
+    const tarn_type *type = NULL;
+    tarn_code code = text_change_type(&scratch, record, &type, f->err);
+    if (code == TARN_OK && type != NULL) {
+        *told = type_copy(f->arena, type);
+        code = *told != NULL ? TARN_OK : err_nomem(f->err);
+    }
+    arena_release(&scratch);
+    return code == TARN_OK ? look_at_envelope(f, root, record) : code;
+}
+
 static tarn_code infer_ndjson(inferrer *f, const char *p, const char *end, const tarn_type **out) {
     tarn_code code = TARN_OK;
     tarn_arena parsed;
@@ -254,7 +286,8 @@ static tarn_code infer_ndjson(inferrer *f, const char *p, const char *end, const
     root->seen = SEEN_OBJECT;
     bool any_good = false;
     tarn_error first_bad = TARN_ERROR_INIT;
-    for (int64_t n = 0; p < end && n < SAMPLE_RECORDS; n++) {
+    const tarn_type *told = NULL;
+    for (int64_t n = 0; p < end && n < SAMPLE_RECORDS && told == NULL; n++) {
         const char *line = memchr(p, '\n', (size_t)(end - p));
         const char *stop = line != NULL ? line : end;
         tarn_str record = str_make(p, (size_t)(stop - p));
@@ -270,7 +303,9 @@ static tarn_code infer_ndjson(inferrer *f, const char *p, const char *end, const
         code = json_parse(&parsed, record, "record", &value, &why);
         if (code == TARN_OK && value->kind == JSON_OBJECT) {
             any_good = true;
-            TRY(look_at(f, root, value, 0));
+            TRY(look_at_record_of(f, root, value, &told));
+        } else if (code == TARN_OK && value->kind == JSON_NULL && f->plan->options.debezium) {
+            continue; /* a tombstone */
         } else if (code == TARN_NOMEM) {
             (void)err_nomem(f->err);
             goto done;
@@ -283,7 +318,11 @@ static tarn_code infer_ndjson(inferrer *f, const char *p, const char *end, const
         code = err_set(f->err, TARN_INVALID, "%s", first_bad.message);
         goto done;
     }
-    code = resolve(f, root, out);
+    if (told != NULL) {
+        *out = told;
+    } else {
+        code = resolve(f, root, out);
+    }
 done:
     arena_release(&parsed);
     return code;

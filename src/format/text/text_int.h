@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/num.h"
 #include "format/text/text.h"
+#include "table/row_kind.h"
 
 #define TEXT_PADDING      64
 #define TEXT_REASON_BYTES 400
@@ -36,10 +37,18 @@ struct text_node {
     uint64_t key_mask;
 };
 
+/* How a change stream spells the values of a column (text_change.c). */
+typedef struct text_spelling {
+    uint8_t how;
+    int8_t digits; /* of times and decimals, behind the point */
+} text_spelling;
+
 typedef struct text_plan {
     tarn_arena arena;
     text_options options; /* with defaults filled in */
     text_node root;
+    bool has_kinds;           /* then root.type has no required columns, but root.children say */
+    text_spelling *spellings; /* Debezium: of root's children where no schema tells; else NULL */
     int32_t n_predict;
     bool null_begins[256]; /* whether a null text begins with the byte */
     bool null_empty;
@@ -62,6 +71,12 @@ typedef struct text_decoder {
     const char *p;
     const char *end; /* of the chunk, without padding */
     int64_t lines;   /* ends of lines inside of records that were read (CSV) */
+    tarn_buf kinds;  /* of rows, one a byte, where the plan has kinds */
+    /* Debezium: how the columns at hand are spelt; NULL: as everywhere. What the schema seen last
+     * says, and its text. */
+    const text_spelling *spellings;
+    text_spelling *told;
+    tarn_buf schema;
     int32_t date_text_days;
     uint64_t date_text[2]; /* the ten bytes of the last date, for columns where dates repeat */
     tarn_error *err;
@@ -97,6 +112,32 @@ tarn_code text_json_record(text_decoder *d);
 /* A nested value from the JSON text of a cell. */
 tarn_code text_json_cell(text_decoder *d, const text_node *node, tarn_builder *b, tarn_str text);
 
+/* Parts of it, for envelopes: a struct as a row of root, a value into a builder, the string at d->p
+ * (until the next one), a member's name with its colon, a value that nobody asked for. */
+tarn_code text_json_row(text_decoder *d);
+tarn_code text_json_value(text_decoder *d, const text_node *node, tarn_builder *b);
+tarn_code text_json_string(text_decoder *d, const text_node *node, tarn_str *out);
+tarn_code text_json_name(text_decoder *d, tarn_str *out);
+tarn_code text_json_skip(text_decoder *d);
+tarn_code text_json_expected(text_decoder *d, const char *p, const char *what);
+const char *text_json_space(const char *p);
+/* Behind the JSON number at p; NULL: none is there. */
+const char *text_json_number(const char *p, bool *whole);
+
+/* ---- text_change.c ---- */
+/* Behind a record's value there may stand this byte and, as JSON, its message's key. */
+#define TEXT_KEY_MARK '\x1e'
+tarn_code text_change_plan(text_plan *plan, tarn_error *err) TARN_MUST_USE;
+/* The envelope at d->p, as text_json_record, but it may add no row or two. */
+tarn_code text_change_record(text_decoder *d);
+/* A value of a column of root, by d->spellings. */
+tarn_code text_change_value(text_decoder *d, const text_node *node, tarn_builder *b);
+/* Kind and completeness of the row that was added last, by the column that says the kind. */
+tarn_code text_kind_row(text_decoder *d);
+/* The rows' type by the schema of an envelope; *out NULL: there is none in it. */
+tarn_code text_change_type(tarn_arena *arena, const json_value *record, const tarn_type **out,
+                           tarn_error *err) TARN_MUST_USE;
+
 /* ---- text_csv.c ---- */
 typedef struct text_cell {
     tarn_str text; /* in the chunk or in scratch, until the next cell */
@@ -131,6 +172,7 @@ typedef struct text_chunker {
     bool started;
     bool ended;
     int64_t bytes_read;
+    int64_t bytes_given; /* in pieces */
 } text_chunker;
 void text_chunker_init(text_chunker *c, tarn_env *env, io_stream *stream,
                        const text_options *options);

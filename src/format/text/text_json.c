@@ -205,12 +205,11 @@ static inline bool is_literal(const char *p, const char *text, size_t len) {
 static tarn_code skip_value(text_decoder *d, const text_node *node, int depth);
 
 /* A member's name and its colon. */
-static tarn_code skip_name(text_decoder *d, const text_node *node) {
-    tarn_str name;
+static tarn_code read_name(text_decoder *d, const text_node *node, tarn_str *name) {
     if (*d->p != '"') {
         return expected(d, node, d->p, "a member's name");
     }
-    tarn_code code = read_string(d, node, &name);
+    tarn_code code = read_string(d, node, name);
     if (code != TARN_OK) {
         return code;
     }
@@ -235,7 +234,8 @@ static tarn_code skip_nested(text_decoder *d, const text_node *node, int depth) 
         return TARN_OK;
     }
     for (;;) {
-        tarn_code code = object ? skip_name(d, node) : TARN_OK;
+        tarn_str name;
+        tarn_code code = object ? read_name(d, node, &name) : TARN_OK;
         code = code == TARN_OK ? skip_value(d, node, depth + 1) : code;
         if (code != TARN_OK) {
             return code;
@@ -443,6 +443,9 @@ static inline tarn_code read_member(text_decoder *d, const text_node *node, tarn
     }
     *before = field;
     (*found)++;
+    if (d->spellings != NULL && node->parent == NULL) {
+        return text_change_value(d, &node->children[field], &b->children[field]);
+    }
     return read_value(d, &node->children[field], &b->children[field]);
 }
 
@@ -683,6 +686,40 @@ tarn_code text_json_record(text_decoder *d) {
     }
     d->p = skip_space(d->p);
     return *d->p == '\n' ? TARN_OK : expected(d, root, d->p, "the end of the record");
+}
+
+/* ---- for envelopes ---- */
+
+tarn_code text_json_row(text_decoder *d) {
+    return read_struct(d, &d->plan->root, &d->rows);
+}
+
+tarn_code text_json_value(text_decoder *d, const text_node *node, tarn_builder *b) {
+    return read_value(d, node, b);
+}
+
+tarn_code text_json_string(text_decoder *d, const text_node *node, tarn_str *out) {
+    return *d->p == '"' ? read_string(d, node, out) : expected(d, node, d->p, "a string");
+}
+
+tarn_code text_json_name(text_decoder *d, tarn_str *out) {
+    return read_name(d, &d->plan->root, out);
+}
+
+tarn_code text_json_skip(text_decoder *d) {
+    return skip_value(d, &d->plan->root, 0);
+}
+
+tarn_code text_json_expected(text_decoder *d, const char *p, const char *what) {
+    return expected(d, &d->plan->root, p, what);
+}
+
+const char *text_json_space(const char *p) {
+    return skip_space(p);
+}
+
+const char *text_json_number(const char *p, bool *whole) {
+    return number_end(p, whole);
 }
 
 /* Line ends are white space in JSON but end records here, so the copy has none. */

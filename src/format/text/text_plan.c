@@ -112,6 +112,22 @@ done:
     return code;
 }
 
+/* Rows that delete may lack what others must have: the batches' type asks for nothing, and complete
+ * rows are checked (text_kind_row). */
+static tarn_code relax_root(text_plan *plan, tarn_error *err) {
+    const tarn_type *root = plan->root.type;
+    tarn_field *fields = ARENA_ARRAY(&plan->arena, tarn_field, (size_t)root->n_fields + 1);
+    if (fields == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < root->n_fields; i++) {
+        fields[i] = root->fields[i];
+        fields[i].required = false;
+    }
+    plan->root.type = type_struct(&plan->arena, fields, root->n_fields);
+    return plan->root.type != NULL ? TARN_OK : err_nomem(err);
+}
+
 tarn_code text_plan_init(text_plan *plan, tarn_env *env, const tarn_type *root,
                          const text_options *options, tarn_error *err) {
     memset(plan, 0, sizeof *plan);
@@ -138,6 +154,19 @@ tarn_code text_plan_init(text_plan *plan, tarn_env *env, const tarn_type *root,
     }
     plan->options.null_texts = texts;
     TRY(fit_node(plan, &plan->root, root, 0, err));
+    int32_t kind = plan->options.kind_column;
+    if (kind != 0 &&
+        (kind < 0 || kind > root->n_fields || root->fields[kind - 1].type->kind != TARN_STRING)) {
+        code = err_set(err, TARN_INVALID, "the column of row kinds was not a string column");
+        goto done;
+    }
+    plan->has_kinds = plan->options.debezium || plan->options.kind_column > 0;
+    if (plan->has_kinds) {
+        TRY(relax_root(plan, err));
+    }
+    if (plan->options.debezium) {
+        TRY(text_change_plan(plan, err));
+    }
 done:
     if (code != TARN_OK) {
         text_plan_release(plan);
@@ -190,6 +219,9 @@ tarn_code text_decoder_init(text_decoder *d, tarn_env *env, const text_plan *pla
     buf_init(&d->scratch, env, 0);
     buf_init(&d->nested, env, 0);
     buf_init(&d->key_slots, env, 0);
+    buf_init(&d->kinds, env, 0);
+    buf_init(&d->schema, env, 0);
+    d->spellings = plan->spellings;
     d->successor = env_alloc(env, ((size_t)plan->n_predict + 1) * sizeof *d->successor);
     if (d->successor == NULL) {
         return err_nomem(err);
@@ -203,11 +235,14 @@ tarn_code text_decoder_init(text_decoder *d, tarn_env *env, const text_plan *pla
 void text_decoder_release(text_decoder *d) {
     if (d->env != NULL) {
         env_free(d->env, d->successor);
+        env_free(d->env, d->told);
     }
     builder_release(&d->rows);
     buf_release(&d->scratch);
     buf_release(&d->nested);
     buf_release(&d->key_slots);
+    buf_release(&d->kinds);
+    buf_release(&d->schema);
     memset(d, 0, sizeof *d);
 }
 

@@ -24,6 +24,8 @@ typedef struct text_slot {
     text_reader *reader;
     text_decoder decoder;
     tarn_buf bytes;
+    int64_t base;  /* of the piece in the stream */
+    int64_t whole; /* its bytes there */
     tarn_batch batch;
     int64_t line;  /* lines passed in the piece */
     int64_t usual; /* rows of the last batch, to make room for at once */
@@ -44,8 +46,11 @@ struct text_reader {
     int32_t first; /* the oldest slot in flight */
     int32_t n_flying;
     int64_t line; /* lines of all pieces taken */
-    bool bound;   /* CSV: the header was read */
-    bool drained; /* the stream gave all, or failed */
+    int64_t given_bytes;
+    int64_t given_lines;
+    tarn_buf kinds; /* of the last batch */
+    bool bound;     /* CSV: the header was read */
+    bool drained;   /* the stream gave all, or failed */
     tarn_code failed;
     tarn_error read_error; /* of the stream: told when what came before it was given */
     tarn_code read_code;
@@ -81,11 +86,24 @@ static const char *record_end(const text_decoder *d, const char *start) {
 static tarn_code drop_record(text_slot *s, const char *start, int64_t rows) {
     text_decoder *d = &s->decoder;
     builder_truncate(&d->rows, rows);
+    d->kinds.len = d->plan->has_kinds ? (size_t)rows : 0;
     const char *stop = record_end(d, start);
     tarn_code code = note_reject(s, start, stop);
     s->line += text_count_lines(start, stop);
     d->p = stop;
     return code;
+}
+
+static tarn_code finish_row(text_decoder *d) {
+    return d->plan->options.kind_column > 0 ? text_kind_row(d) : TARN_OK;
+}
+
+static tarn_code json_record(text_decoder *d) {
+    if (d->plan->options.debezium) {
+        return text_change_record(d);
+    }
+    tarn_code code = text_json_record(d);
+    return code == TARN_OK ? finish_row(d) : code;
 }
 
 /* The next record, or what stands for none: a blank line. */
@@ -104,12 +122,13 @@ static tarn_code decode_record(text_slot *s) {
         }
         d->lines = 0;
         code = text_csv_record(d);
+        code = code == TARN_OK ? finish_row(d) : code;
         s->line += code == TARN_OK ? d->lines + 1 : 0;
     } else {
         while (*d->p == ' ' || *d->p == '\t' || *d->p == '\r') {
             d->p++;
         }
-        code = *d->p == '\n' ? TARN_OK : text_json_record(d);
+        code = *d->p == '\n' ? TARN_OK : json_record(d);
         s->line += code == TARN_OK;
         d->p += code == TARN_OK;
     }
@@ -125,6 +144,7 @@ static tarn_code decode_piece(void *ctx, tarn_error *err) {
     d->err = err;
     s->n_rejects = 0;
     buf_reset(&s->reasons);
+    buf_reset(&d->kinds);
     TRY(env_check_cancel(d->env, err));
     TRY(builder_reserve(&d->rows, s->usual, err));
     while (d->p < d->end && d->rows.length < o->batch_rows && s->n_rejects < most_rejects) {
@@ -208,6 +228,7 @@ static tarn_code launch(text_reader *r, tarn_error *err) {
         TRY(new_slot(r, place, err));
     }
     text_slot *s = *place;
+    s->base = r->chunker.bytes_given;
     TRY(text_chunker_next(&r->chunker, r->plan.options.chunk_bytes, &s->bytes, &skip, &len, err));
     if (len == 0) {
         r->drained = true;
@@ -215,6 +236,7 @@ static tarn_code launch(text_reader *r, tarn_error *err) {
     }
     s->decoder.p = (const char *)s->bytes.data + skip;
     s->decoder.end = (const char *)s->bytes.data + len;
+    s->whole = r->chunker.bytes_given - s->base;
     s->line = 0;
     s->done = false;
     if (!r->bound) {
@@ -258,6 +280,19 @@ static tarn_code tell_rejects(text_reader *r, const text_slot *s, tarn_error *er
     return TARN_OK;
 }
 
+/* Where the batch at hand ends; the last piece may have got a line's end that is not its own. */
+static void note_position(text_reader *r, const text_slot *s) {
+    int64_t at = s->decoder.p - (const char *)s->bytes.data;
+    r->given_bytes = s->base + (at < s->whole ? at : s->whole);
+    r->given_lines = r->line + s->line - r->plan.options.first_line;
+}
+
+static void take_kinds(text_reader *r, text_slot *s) {
+    tarn_buf kinds = r->kinds;
+    r->kinds = s->decoder.kinds;
+    s->decoder.kinds = kinds;
+}
+
 /* Waits for the oldest slot, takes what it made, and sends it on or sets it free. */
 static tarn_code take(text_reader *r, tarn_batch *out, tarn_error *err) {
     text_slot *s = r->slots[r->first];
@@ -271,6 +306,8 @@ static tarn_code take(text_reader *r, tarn_batch *out, tarn_error *err) {
         return code;
     }
     batch_move(out, &s->batch);
+    note_position(r, s);
+    take_kinds(r, s);
     if (!s->done) {
         submit(r, s);
         return TARN_OK;
@@ -311,6 +348,19 @@ int64_t text_reader_bytes_read(const text_reader *r) {
     return r->chunker.bytes_read;
 }
 
+const uint8_t *text_reader_kinds(const text_reader *r) {
+    return r->plan.has_kinds ? r->kinds.data : NULL;
+}
+
+const tarn_type *text_reader_type(const text_reader *r) {
+    return r->plan.root.type;
+}
+
+void text_reader_position(const text_reader *r, int64_t *bytes, int64_t *lines) {
+    *bytes = r->given_bytes;
+    *lines = r->given_lines;
+}
+
 /* ---- opening ---- */
 
 tarn_code text_reader_open(tarn_env *env, io_stream *stream, const tarn_type *root,
@@ -333,6 +383,8 @@ tarn_code text_reader_open(tarn_env *env, io_stream *stream, const tarn_type *ro
         code = err_nomem(err);
         goto done;
     }
+    buf_init(&r->kinds, env, 0);
+    r->line = r->plan.options.first_line;
     r->stream = stream;
     text_chunker_init(&r->chunker, env, stream, &r->plan.options);
     *out = r;
@@ -351,6 +403,7 @@ void text_reader_close(text_reader *r) {
     }
     env_free(r->env, r->slots);
     text_chunker_release(&r->chunker);
+    buf_release(&r->kinds);
     text_plan_release(&r->plan);
     if (r->stream != NULL) {
         r->stream->close(r->stream);

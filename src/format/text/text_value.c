@@ -32,7 +32,7 @@ bool text_is_null(const text_plan *plan, tarn_str cell) {
 }
 
 tarn_code text_put_null(text_decoder *d, const text_node *node, tarn_builder *b) {
-    if (node->required) {
+    if (node->required && !(d->plan->has_kinds && node->parent == &d->plan->root)) {
         return text_bad(d, node, "a required value was null or absent");
     }
     if (b->validity == NULL || b->length == b->capacity || b->n_children > 0) {
