@@ -196,6 +196,40 @@ bool evaluator_manifest(const tarn_evaluator *e, const tarn_manifest *manifest) 
     return expr_may_match(e->inclusive, summary_stats, &facts);
 }
 
+static bool is_nan(const tarn_value *v) {
+    return (v->type->kind == TARN_FLOAT && v->as.f32 != v->as.f32) ||
+           (v->type->kind == TARN_DOUBLE && v->as.f64 != v->as.f64);
+}
+
+/* What cannot be told counts as yes. */
+static bool summary_may_hold(const tarn_field_summary *s, const tarn_value *v) {
+    tarn_value bound;
+    if (v->is_null) {
+        return s->contains_null;
+    }
+    if (is_nan(v)) {
+        return s->contains_nan != 0;
+    }
+    if (s->has_lower && value_from_binary(v->type, s->lower, &bound, NULL) == TARN_OK &&
+        value_cmp(v, &bound) < 0) {
+        return false;
+    }
+    return !s->has_upper || value_from_binary(v->type, s->upper, &bound, NULL) != TARN_OK ||
+           value_cmp(v, &bound) <= 0;
+}
+
+bool manifest_may_hold(const tarn_manifest *manifest, const tarn_value *partition, int32_t n) {
+    if (manifest->partitions == NULL || manifest->n_partitions != n) {
+        return true;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        if (!summary_may_hold(&manifest->partitions[i], &partition[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool evaluator_partition(const tarn_evaluator *e, const tarn_value *partition) {
     tuple_facts facts = {e, partition};
     return expr_may_match(e->inclusive, tuple_stats, &facts);

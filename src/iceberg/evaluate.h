@@ -22,6 +22,9 @@ tarn_code evaluator_init(tarn_arena *arena, const tarn_metadata *m, const tarn_s
 bool evaluator_manifest(
     const tarn_evaluator *e,
     const tarn_manifest *manifest); /* may hold matching files, by field summaries */
+/* Whether the manifest may hold a file of exactly this partition tuple (of the manifest's spec), by
+ * field summaries. */
+bool manifest_may_hold(const tarn_manifest *manifest, const tarn_value *partition, int32_t n);
 bool evaluator_partition(const tarn_evaluator *e,
                          const tarn_value *partition); /* may match, by partition tuple */
 bool evaluator_file(const tarn_evaluator *e,

@@ -465,7 +465,9 @@ static tarn_code inherit_row_id(entry_reader *r, tarn_entry *e) {
         return TARN_OK;
     }
     if (r->next_row_id < 0) {
-        e->file.first_row_id = -1;
+        if (r->manifest->sequence_number >= 0) { /* before its commit a manifest has none to give */
+            e->file.first_row_id = -1;
+        }
         return TARN_OK;
     }
     if (e->file.first_row_id < 0) {

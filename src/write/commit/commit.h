@@ -48,6 +48,7 @@ typedef struct commit_request {
                                    check_new_deletes is set: else CONFLICT */
     int32_t n_referenced;
     bool check_new_deletes; /* position deletes, vectors, and rewrites (also of the `removed`) */
+    bool merge;             /* small manifests are merged as by COMMIT_MERGE_APPEND, any kind */
     const tarn_expr
         *filter; /* overwrite/delete by filter: bound to the current schema; NULL: none. A file that
                     matches only in part is INVALID here: dml rewrites those first */

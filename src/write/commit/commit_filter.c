@@ -1,38 +1,40 @@
-/* write/commit/commit_filter.c - what a commit removes: live files named by path, wholly matched by
- * a filter, or lying in replaced partitions. A manifest that holds none of them is kept as it is
- * (its name, its sequence numbers); one that does is rewritten with its other live entries as
- * EXISTING and the removed ones as DELETED by this snapshot (spec, "Manifests": status). */
+/* write/commit/commit_filter.c - what data a commit removes: live files named by path, wholly
+ * matched by a filter, or lying in replaced partitions. A manifest that holds none of them is kept
+ * as it is (its name, its sequence numbers); one that does is rewritten with its other live entries
+ * as EXISTING and the removed ones as DELETED by this snapshot (spec, "Manifests": status). */
 #include "write/commit/commit_int.h"
 
 typedef struct filter_state {
     tarn_map paths;             /* request->removed by path; value 1 once found */
-    tarn_map partitions;        /* replaced tuples, by produce_tuple_key */
-    bool all;                   /* unpartitioned replace: everything */
+    tuple_set tuples;           /* where they lie */
     tarn_evaluator *evaluators; /* per spec of the metadata, where there is a filter */
 } filter_state;
 
 static tarn_code init_paths(commit_attempt *a, filter_state *s, tarn_error *err) {
     const commit_request *request = a->work->request;
+    tarn_code code = TARN_OK;
     for (int32_t i = 0; i < request->n_removed; i++) {
         if (map_put(&s->paths, request->removed[i].file.path, NULL) == NULL) {
             return err_nomem(err);
         }
+        TRY(tuple_set_add(a, &s->tuples, &request->removed[i].file, err));
     }
-    return TARN_OK;
+done:
+    return code;
 }
 
-static tarn_code init_partitions(commit_attempt *a, filter_state *s, tarn_error *err) {
+static tarn_code init_partitions(commit_attempt *a, tarn_error *err) {
     const commit_request *request = a->work->request;
     tarn_code code = TARN_OK;
     tarn_buf key;
     buf_init(&key, a->work->env, 0);
     for (int32_t i = 0; i < request->n_added; i++) {
         if (request->added[i].n_partition == 0) {
-            s->all = true;
+            a->replaced_all = true;
         }
         TRY(produce_tuple_key(&a->arena, &request->added[i], &key, err));
         tarn_str kept = arena_str(&a->arena, buf_str(&key));
-        if (kept.data == NULL || map_put(&s->partitions, kept, NULL) == NULL) {
+        if (kept.data == NULL || map_put(&a->replaced, kept, NULL) == NULL) {
             code = err_nomem(err);
             goto done;
         }
@@ -73,15 +75,15 @@ static tarn_code entry_goes(commit_attempt *a, filter_state *s, const tarn_entry
                             tarn_buf *key, bool *goes, tarn_error *err) {
     tarn_code code = TARN_OK;
     map_entry *named = map_find(&s->paths, entry->file.path);
-    *goes = s->all;
+    *goes = a->replaced_all;
     if (named != NULL) {
         named->value.i64 = 1;
         *goes = true;
         return TARN_OK;
     }
-    if (s->partitions.count > 0 && !*goes) {
+    if (a->replaced.count > 0 && !*goes) {
         TRY(produce_tuple_key(&a->arena, &entry->file, key, err));
-        *goes = map_find(&s->partitions, buf_str(key)) != NULL;
+        *goes = map_find(&a->replaced, buf_str(key)) != NULL;
     }
     const tarn_evaluator *e = evaluator_of(a, s, entry->file.spec_id);
     if (e != NULL && !*goes && evaluator_partition(e, entry->file.partition) &&
@@ -97,9 +99,24 @@ done:
     return code;
 }
 
-static tarn_code write_filtered(commit_attempt *a, const tarn_manifest *manifest,
-                                const manifest_entries *entries, const uint8_t *goes,
-                                tarn_error *err) {
+static tarn_code note_removed(commit_attempt *a, const tarn_file *file, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    summary_add(&a->summary.removed, file);
+    TRY(produce_count_partition(a, file, err));
+    if (a->has_deletes && file->content == TARN_CONTENT_DATA) {
+        tarn_str kept = arena_str(&a->arena, file->path);
+        if (kept.data == NULL || map_put(&a->gone, kept, NULL) == NULL) {
+            code = err_nomem(err);
+            goto done;
+        }
+        TRY(tuple_set_add(a, &a->gone_tuples, file, err));
+    }
+done:
+    return code;
+}
+
+tarn_code filter_rewrite(commit_attempt *a, const tarn_manifest *manifest,
+                         const manifest_entries *entries, const uint8_t *goes, tarn_error *err) {
     commit_work *work = a->work;
     tarn_code code = TARN_OK;
     manifest_writer *writer = NULL;
@@ -122,9 +139,7 @@ static tarn_code write_filtered(commit_attempt *a, const tarn_manifest *manifest
         entry.status = goes[i] ? TARN_ENTRY_DELETED : TARN_ENTRY_EXISTING;
         if (goes[i]) {
             entry.snapshot_id = work->snapshot_id;
-            summary_add(&a->summary.removed, &entry.file);
-            TRY(produce_count_partition(a, &entry.file, err));
-            a->n_removed++;
+            TRY(note_removed(a, &entry.file, err));
         }
         TRY(manifest_writer_add(writer, &entry, err));
     }
@@ -139,17 +154,11 @@ done:
 
 static bool may_hold(const commit_attempt *a, const filter_state *s,
                      const tarn_manifest *manifest) {
-    if (manifest->is_deletes && !s->all && s->partitions.count == 0) {
-        return false; /* delete files stay: they reach only files older than themselves */
-    }
-    if (manifest->added_files == 0 && manifest->existing_files == 0) {
-        return false;
-    }
-    if (s->all || s->paths.count > 0 || s->partitions.count > 0) {
+    if (a->replaced_all || a->replaced.count > 0 || tuple_set_may_hold(&s->tuples, manifest)) {
         return true;
     }
     const tarn_evaluator *e = evaluator_of(a, s, manifest->spec_id);
-    return e == NULL || evaluator_manifest(e, manifest);
+    return e != NULL && evaluator_manifest(e, manifest);
 }
 
 static tarn_code filter_one(commit_attempt *a, filter_state *s, const tarn_manifest *manifest,
@@ -161,7 +170,7 @@ static tarn_code filter_one(commit_attempt *a, filter_state *s, const tarn_manif
     int64_t n_goes = 0;
     arena_init(&arena, a->work->env);
     buf_init(&key, a->work->env, 0);
-    TRY(produce_read_manifest(a, &arena, manifest, MANIFEST_WANT_ALL, &entries, err));
+    TRY(produce_read_manifest(a, &arena, manifest, MANIFEST_WANT_ALL, true, &entries, err));
     uint8_t *goes = ARENA_ARRAY(&arena, uint8_t, (size_t)entries.count + 1);
     if (goes == NULL) {
         code = err_nomem(err);
@@ -176,7 +185,8 @@ static tarn_code filter_one(commit_attempt *a, filter_state *s, const tarn_manif
     if (n_goes == 0) {
         TRY(produce_add_manifest(a, manifest, err));
     } else {
-        TRY(write_filtered(a, manifest, &entries, goes, err));
+        a->n_removed += (int32_t)n_goes;
+        TRY(filter_rewrite(a, manifest, &entries, goes, err));
     }
 done:
     buf_release(&key);
@@ -185,7 +195,7 @@ done:
 }
 
 /* Manifests whose entries were all deleted by earlier snapshots have nothing left to say. */
-static bool is_spent(const tarn_manifest *manifest) {
+bool filter_is_spent(const tarn_manifest *manifest) {
     return manifest->added_files == 0 && manifest->existing_files == 0;
 }
 
@@ -195,16 +205,15 @@ tarn_code filter_manifests(commit_attempt *a, tarn_error *err) {
     filter_state s;
     memset(&s, 0, sizeof s);
     map_init(&s.paths, &a->arena);
-    map_init(&s.partitions, &a->arena);
     TRY(init_paths(a, &s, err));
     if (request->kind == COMMIT_REPLACE_PARTITIONS) {
-        TRY(init_partitions(a, &s, err));
+        TRY(init_partitions(a, err));
     }
     if (request->filter != NULL) {
         TRY(init_evaluators(a, &s, err));
     }
     for (int32_t i = 0; i < a->n_manifests; i++) {
-        if (is_spent(&a->manifests[i])) {
+        if (a->manifests[i].is_deletes || filter_is_spent(&a->manifests[i])) {
             continue;
         }
         if (may_hold(a, &s, &a->manifests[i])) {

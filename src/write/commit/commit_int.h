@@ -13,6 +13,14 @@ typedef struct path_list { /* paths in an arena */
     size_t count, cap;
 } path_list;
 
+/* Distinct partition tuples, of any spec. */
+typedef struct tuple_set {
+    tarn_map keys;
+    tarn_file *items; /* spec and partition alone */
+    int32_t n, cap;
+    bool all; /* a tuple was not known: any partition is meant */
+} tuple_set;
+
 /* Lives from the first attempt to the last. */
 typedef struct commit_work {
     tarn_env *env;
@@ -21,13 +29,13 @@ typedef struct commit_work {
     const tarn_ident *table;
     const commit_request *request;
     tarn_arena arena;
-    int64_t snapshot_id; /* chosen once (invariant 4) */
-    char uuid[37];       /* part of the names of what we write */
-    int32_t n_names;     /* manifests named so far */
-    int32_t attempt;     /* from 1 */
-    path_list written;   /* every metadata file that any attempt wrote */
-    tarn_manifest
-        *added; /* manifests of the request's files: written once, used by every attempt */
+    int64_t snapshot_id;  /* chosen once (invariant 4) */
+    char uuid[37];        /* part of the names of what we write */
+    int32_t n_names;      /* manifests named so far */
+    int32_t attempt;      /* from 1 */
+    path_list written;    /* every metadata file that any attempt wrote */
+    tarn_manifest *added; /* manifests of the request's files, data before deletes: written once,
+                             used by every attempt */
     int32_t n_added;
     int32_t added_format; /* the format version they were written for */
 } commit_work;
@@ -46,7 +54,12 @@ typedef struct commit_attempt {
     int32_t n_list, list_cap;
     summary_builder summary;
     tarn_map partitions; /* changed ones, for the count */
-    int32_t n_removed;   /* files that this snapshot removes */
+    int32_t n_removed;   /* files that this snapshot removes because of the request */
+    bool has_deletes;    /* the parent has delete files */
+    tarn_map gone;       /* where it has: the data files removed, by path */
+    tuple_set gone_tuples;
+    tarn_map replaced; /* partitions that are replaced, by produce_tuple_key */
+    bool replaced_all; /* an unpartitioned replace: everything */
     const tarn_snapshot *snapshot;
 } commit_attempt;
 
@@ -62,6 +75,11 @@ tarn_code produce_tuple_key(tarn_arena *arena, const tarn_file *file, tarn_buf *
                             tarn_error *err) TARN_MUST_USE;
 tarn_code produce_count_partition(commit_attempt *a, const tarn_file *file,
                                   tarn_error *err) TARN_MUST_USE;
+/* commit_tuples.c. A set begins zeroed, and lives in the attempt's arena. */
+tarn_code tuple_set_add(commit_attempt *a, tuple_set *set, const tarn_file *file,
+                        tarn_error *err) TARN_MUST_USE;
+/* Whether the manifest may hold a file of one of them, by its field summaries. */
+bool tuple_set_may_hold(const tuple_set *set, const tarn_manifest *manifest);
 /* A writer for a new manifest of this commit; its path is noted in work->written first. */
 tarn_code produce_manifest_writer(commit_attempt *a, const tarn_spec *spec, bool is_deletes,
                                   tarn_str *path, manifest_writer **out,
@@ -70,12 +88,27 @@ tarn_code produce_manifest_writer(commit_attempt *a, const tarn_spec *spec, bool
 tarn_code produce_read_list(commit_attempt *a, const tarn_snapshot *snapshot,
                             const tarn_manifest **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
 tarn_code produce_read_manifest(commit_attempt *a, tarn_arena *arena, const tarn_manifest *manifest,
-                                unsigned want, manifest_entries *out,
+                                unsigned want, bool live_only, manifest_entries *out,
                                 tarn_error *err) TARN_MUST_USE;
 
-/* commit_filter.c: the parent's manifests without what the request removes; rewritten where they
- * held some of it. */
+/* commit_filter.c: the parent's data manifests without what the request removes; rewritten where
+ * they held some of it. */
 tarn_code filter_manifests(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
+/* The manifest with its other live entries as EXISTING and those that go as DELETED, in its place.
+ */
+tarn_code filter_rewrite(commit_attempt *a, const tarn_manifest *manifest,
+                         const manifest_entries *entries, const uint8_t *goes,
+                         tarn_error *err) TARN_MUST_USE;
+bool filter_is_spent(const tarn_manifest *manifest); /* holds no live file */
+/* commit_deletes.c: whether the request's delete files may be in a table of this version. */
+tarn_code deletes_check(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
+/* The parent's delete manifests, without what the request replaces, what concerned only files that
+ * are gone, and what is older than all data. */
+tarn_code deletes_filter(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
+/* A delete file as a key: its path, for a vector with its place in the file. */
+tarn_code deletes_key(const tarn_file *file, tarn_buf *key, tarn_error *err) TARN_MUST_USE;
+/* The one data file that a position delete file or vector names, else len 0. */
+tarn_str deletes_only_file(const tarn_file *file);
 /* commit_merge.c: small manifests of a->list joined (merge append). */
 tarn_code merge_manifests(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 /* commit_validate.c: CONFLICT when what happened since request->from_snapshot_id stands against the

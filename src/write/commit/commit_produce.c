@@ -35,23 +35,6 @@ tarn_code produce_add_manifest(commit_attempt *a, const tarn_manifest *manifest,
     return TARN_OK;
 }
 
-tarn_code produce_tuple_key(tarn_arena *arena, const tarn_file *file, tarn_buf *key,
-                            tarn_error *err) {
-    tarn_code code = TARN_OK;
-    buf_reset(key);
-    TRY(buf_printf(key, err, "%d|", file->spec_id));
-    for (int32_t i = 0; i < file->n_partition; i++) {
-        tarn_str bytes = STR_NULL;
-        if (!file->partition[i].is_null) {
-            TRY(value_to_binary(arena, &file->partition[i], &bytes, err));
-        }
-        TRY(buf_printf(key, err, "%c%zu:", file->partition[i].is_null ? 'n' : 'v', bytes.len));
-        TRY(buf_append_str(key, bytes, err));
-    }
-done:
-    return code;
-}
-
 tarn_code produce_count_partition(commit_attempt *a, const tarn_file *file, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_buf key;
@@ -100,13 +83,14 @@ done:
 }
 
 tarn_code produce_read_manifest(commit_attempt *a, tarn_arena *arena, const tarn_manifest *manifest,
-                                unsigned want, manifest_entries *out, tarn_error *err) {
+                                unsigned want, bool live_only, manifest_entries *out,
+                                tarn_error *err) {
     tarn_code code = TARN_OK;
     io_source *source = NULL;
     manifest_read_options options;
     memset(&options, 0, sizeof options);
     options.want = want;
-    options.live_only = true;
+    options.live_only = live_only;
     TRY(store_open(a->work->store, manifest->path, manifest->length, &source, err));
     TRY(manifest_read(arena, source, a->metadata, manifest, &options, out, err));
 done:
@@ -116,20 +100,34 @@ done:
     return code;
 }
 
-/* Manifests of the request's added files of one spec, rolled by size. */
-static tarn_code write_added(commit_attempt *a, const tarn_spec *spec, int64_t target_bytes,
-                             tarn_error *err) {
+/* Some of the request's files: data or deletes. */
+typedef struct added_files {
+    const tarn_file *items;
+    int32_t n;
+    bool is_deletes;
+} added_files;
+
+static tarn_code close_added(commit_work *work, manifest_writer **writer, tarn_error *err) {
+    manifest_writer *closing = *writer;
+    *writer = NULL;
+    tarn_code code = manifest_writer_close(closing, &work->arena, &work->added[work->n_added], err);
+    work->n_added += code == TARN_OK;
+    return code;
+}
+
+/* Their manifests of one spec, rolled by size. */
+static tarn_code write_added(commit_attempt *a, const added_files *files, const tarn_spec *spec,
+                             int64_t target_bytes, tarn_error *err) {
     commit_work *work = a->work;
-    const commit_request *request = work->request;
     tarn_code code = TARN_OK;
     manifest_writer *writer = NULL;
     tarn_str path;
-    for (int32_t i = 0; i < request->n_added; i++) {
-        if (request->added[i].spec_id != spec->spec_id) {
+    for (int32_t i = 0; i < files->n; i++) {
+        if (files->items[i].spec_id != spec->spec_id) {
             continue;
         }
         if (writer == NULL) {
-            TRY(produce_manifest_writer(a, spec, false, &path, &writer, err));
+            TRY(produce_manifest_writer(a, spec, files->is_deletes, &path, &writer, err));
         }
         tarn_entry entry;
         memset(&entry, 0, sizeof entry);
@@ -137,24 +135,35 @@ static tarn_code write_added(commit_attempt *a, const tarn_spec *spec, int64_t t
         entry.snapshot_id = work->snapshot_id;
         entry.sequence_number = -1;
         entry.file_sequence_number = -1;
-        entry.file = request->added[i];
+        entry.file = files->items[i];
+        entry.file.first_row_id = -1; /* spec, "First Row ID Inheritance": not before the commit */
         TRY(manifest_writer_add(writer, &entry, err));
-        bool last = i + 1 == request->n_added;
-        if (last || manifest_writer_bytes(writer) >= target_bytes) {
-            manifest_writer *closing = writer;
-            writer = NULL;
-            TRY(manifest_writer_close(closing, &work->arena, &work->added[work->n_added], err));
-            work->n_added++;
+        if (manifest_writer_bytes(writer) >= target_bytes) {
+            TRY(close_added(work, &writer, err));
         }
     }
     if (writer != NULL) {
-        manifest_writer *closing = writer;
-        writer = NULL;
-        TRY(manifest_writer_close(closing, &work->arena, &work->added[work->n_added], err));
-        work->n_added++;
+        TRY(close_added(work, &writer, err));
     }
 done:
     manifest_writer_abort(writer);
+    return code;
+}
+
+static tarn_code write_all_added(commit_attempt *a, const added_files *files, int64_t target_bytes,
+                                 tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < files->n; i++) {
+        if (metadata_spec_by_id(a->metadata, files->items[i].spec_id) == NULL) {
+            return err_set(err, TARN_INVALID,
+                           "file %.*s was written for partition spec %d, which the table lacks",
+                           STR_ARG(files->items[i].path), files->items[i].spec_id);
+        }
+    }
+    for (int32_t i = 0; i < a->metadata->n_specs && files->n > 0; i++) {
+        TRY(write_added(a, files, a->metadata->specs[i], target_bytes, err));
+    }
+done:
     return code;
 }
 
@@ -165,27 +174,21 @@ static tarn_code ensure_added(commit_attempt *a, tarn_error *err) {
     const commit_request *request = work->request;
     tarn_code code = TARN_OK;
     int64_t target;
+    const added_files data = {request->added, request->n_added, false};
+    const added_files deletes = {request->added_deletes, request->n_added_deletes, true};
     if (work->added != NULL && work->added_format == a->metadata->format_version) {
         return TARN_OK;
     }
     TRY(properties_i64(&a->metadata->properties, "commit.manifest.target-size-bytes",
                        MANIFEST_TARGET_BYTES, &target, err));
-    work->added = ARENA_ARRAY(&work->arena, tarn_manifest, (size_t)request->n_added + 1);
+    work->added = ARENA_ARRAY(&work->arena, tarn_manifest, (size_t)data.n + (size_t)deletes.n + 1);
     if (work->added == NULL) {
         return err_nomem(err);
     }
     work->n_added = 0;
     work->added_format = a->metadata->format_version;
-    for (int32_t i = 0; i < request->n_added; i++) {
-        if (metadata_spec_by_id(a->metadata, request->added[i].spec_id) == NULL) {
-            return err_set(err, TARN_INVALID,
-                           "file %.*s was written for partition spec %d, which the table lacks",
-                           STR_ARG(request->added[i].path), request->added[i].spec_id);
-        }
-    }
-    for (int32_t i = 0; i < a->metadata->n_specs; i++) {
-        TRY(write_added(a, a->metadata->specs[i], target, err));
-    }
+    TRY(write_all_added(a, &data, target, err));
+    TRY(write_all_added(a, &deletes, target, err));
 done:
     return code;
 }
@@ -209,15 +212,37 @@ done:
     return code;
 }
 
-static const char *operation_name(const commit_attempt *a) {
-    const commit_request *request = a->work->request;
-    if (request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND) {
-        return "append";
-    }
-    if (request->n_added == 0 && a->n_removed > 0) {
+static bool is_append(const commit_request *request) {
+    return request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND;
+}
+
+/* As Iceberg's row delta names itself; but rows that come back because a delete file went are no
+ * append. */
+static const char *row_delta_name(const commit_request *request) {
+    if (request->n_added_deletes > 0 && request->n_added == 0) {
         return "delete";
     }
-    return a->n_removed > 0 || request->kind == COMMIT_REPLACE_PARTITIONS ? "overwrite" : "append";
+    return request->n_added_deletes == 0 && request->n_removed == 0 &&
+                   request->n_removed_deletes == 0
+               ? "append"
+               : "overwrite";
+}
+
+static const char *operation_name(const commit_attempt *a) {
+    const commit_request *request = a->work->request;
+    if (is_append(request)) {
+        return "append";
+    }
+    if (request->kind == COMMIT_ROW_DELTA) {
+        return row_delta_name(request);
+    }
+    if (request->n_added == 0 && request->n_added_deletes == 0 && a->n_removed > 0) {
+        return "delete";
+    }
+    return a->n_removed > 0 || request->n_added_deletes > 0 ||
+                   request->kind == COMMIT_REPLACE_PARTITIONS
+               ? "overwrite"
+               : "append";
 }
 
 static tarn_code make_summary(commit_attempt *a, tarn_properties *out, tarn_error *err) {
@@ -244,7 +269,7 @@ static tarn_code make_summary(commit_attempt *a, tarn_properties *out, tarn_erro
     return summary_make(&a->arena, operation_name(a), &a->summary, &extra, a->parent, out, err);
 }
 
-static tarn_code write_list(commit_attempt *a, int64_t sequence_number, tarn_str *path,
+static tarn_code write_list(commit_attempt *a, const tarn_snapshot *s, tarn_str *path,
                             tarn_error *err) {
     commit_work *work = a->work;
     tarn_code code = TARN_OK;
@@ -261,9 +286,9 @@ static tarn_code write_list(commit_attempt *a, int64_t sequence_number, tarn_str
     TRY(store_create(work->store, *path, STORE_CREATE_LATER, &sink, err));
     options.format_version = a->metadata->format_version;
     options.snapshot_id = work->snapshot_id;
-    options.parent_id = a->parent != NULL ? a->parent->snapshot_id : TARN_NO_SNAPSHOT;
-    options.sequence_number = sequence_number;
-    options.first_row_id = -1;
+    options.parent_id = s->parent_id;
+    options.sequence_number = s->sequence_number;
+    options.first_row_id = s->first_row_id;
     options.codec =
         properties_str(&a->metadata->properties, "write.avro.compression-codec", "gzip");
     code = manifest_list_write(work->env, &options, a->list, a->n_list, sink, err);
@@ -276,26 +301,48 @@ done:
     return code;
 }
 
-static tarn_code collect_manifests(commit_attempt *a, tarn_error *err) {
-    commit_work *work = a->work;
-    const commit_request *request = work->request;
+static tarn_code count_added(commit_attempt *a, const tarn_file *files, int32_t n,
+                             tarn_error *err) {
     tarn_code code = TARN_OK;
-    TRY(ensure_added(a, err));
+    for (int32_t i = 0; i < n; i++) {
+        summary_add(&a->summary.added, &files[i]);
+        TRY(produce_count_partition(a, &files[i], err));
+    }
+done:
+    return code;
+}
+
+static tarn_code add_new(commit_attempt *a, bool deletes, tarn_error *err) {
+    const commit_work *work = a->work;
+    tarn_code code = TARN_OK;
     for (int32_t i = 0; i < work->n_added; i++) {
-        TRY(produce_add_manifest(a, &work->added[i], err));
+        if (work->added[i].is_deletes == deletes) {
+            TRY(produce_add_manifest(a, &work->added[i], err));
+        }
     }
-    for (int32_t i = 0; i < request->n_added; i++) {
-        summary_add(&a->summary.added, &request->added[i]);
-        TRY(produce_count_partition(a, &request->added[i], err));
-    }
-    if (request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND) {
+done:
+    return code;
+}
+
+/* The new snapshot's list: data manifests, new ones first, then delete manifests alike. */
+static tarn_code collect_manifests(commit_attempt *a, tarn_error *err) {
+    const commit_request *request = a->work->request;
+    tarn_code code = TARN_OK;
+    TRY(deletes_check(a, err));
+    TRY(ensure_added(a, err));
+    TRY(count_added(a, request->added, request->n_added, err));
+    TRY(count_added(a, request->added_deletes, request->n_added_deletes, err));
+    TRY(add_new(a, false, err));
+    if (is_append(request)) {
         for (int32_t i = 0; i < a->n_manifests; i++) {
             TRY(produce_add_manifest(a, &a->manifests[i], err));
         }
     } else {
         TRY(filter_manifests(a, err));
+        TRY(add_new(a, true, err));
+        TRY(deletes_filter(a, err));
     }
-    if (request->kind == COMMIT_MERGE_APPEND) {
+    if (request->kind == COMMIT_MERGE_APPEND || request->merge) {
         TRY(merge_manifests(a, err));
     }
 done:
@@ -306,19 +353,20 @@ tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) {
     commit_work *work = a->work;
     tarn_code code = TARN_OK;
     const tarn_metadata *m = a->metadata;
-    if (m->format_version > 2) {
-        return err_set(err, TARN_UNSUPPORTED,
-                       "table has format version %d; snapshots are written in versions 1 and 2",
-                       m->format_version);
-    }
     if (a->parent != NULL) {
         TRY(produce_read_list(a, a->parent, &a->manifests, &a->n_manifests, err));
     }
+    map_init(&a->partitions, &a->arena);
+    map_init(&a->gone, &a->arena);
+    map_init(&a->replaced, &a->arena);
+    for (int32_t i = 0; i < a->n_manifests; i++) {
+        a->has_deletes |= a->manifests[i].is_deletes && !filter_is_spent(&a->manifests[i]);
+    }
     TRY(validate_history(a, err));
     a->summary.changed_partitions = -1;
-    map_init(&a->partitions, &a->arena);
     TRY(collect_manifests(a, err));
-    if (work->request->n_added == 0 && a->n_removed == 0 && !work->request->allow_empty) {
+    if (work->request->n_added == 0 && work->request->n_added_deletes == 0 && a->n_removed == 0 &&
+        !work->request->allow_empty) {
         a->snapshot = NULL;
         return TARN_OK;
     }
@@ -337,7 +385,12 @@ tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) {
     s->schema_id = m->current_schema_id;
     s->first_row_id = -1;
     s->added_rows = -1;
-    TRY(write_list(a, s->sequence_number, &s->manifest_list, err));
+    if (m->format_version >= 3) { /* spec, "Snapshot Row IDs": anew on each attempt */
+        s->first_row_id = m->next_row_id;
+        s->added_rows =
+            manifest_assign_row_ids(a->list, a->n_list, m->next_row_id) - m->next_row_id;
+    }
+    TRY(write_list(a, s, &s->manifest_list, err));
     TRY(make_summary(a, &s->summary, err));
     a->snapshot = s;
 done:

@@ -116,6 +116,49 @@ static inline tarn_file commit_file(table_case *c, const char *name, int32_t par
     return f;
 }
 
+/* A delete file of the partition, of that many rows. */
+static inline tarn_file commit_delete_file(table_case *c, const char *name, tarn_content content,
+                                           int32_t part, int64_t rows) {
+    static const int32_t KEY[] = {1};
+    tarn_file f = commit_file(c, name, part, rows);
+    f.content = content;
+    if (content == TARN_CONTENT_EQUALITY_DELETES) {
+        f.n_equality_ids = 1;
+        f.equality_ids = KEY;
+    } else {
+        f.n_value_counts = f.n_null_counts = f.n_lower = f.n_upper = 0;
+    }
+    return f;
+}
+
+/* Position deletes that name one data file. */
+static inline tarn_file commit_position_file(table_case *c, const char *name, const tarn_file *data,
+                                             int64_t rows) {
+    tarn_file f = commit_delete_file(c, name, TARN_CONTENT_POSITION_DELETES, 0, rows);
+    f.partition = data->partition;
+    f.referenced_data_file = data->path;
+    return f;
+}
+
+/* A vector at an offset of a Puffin file. */
+static inline tarn_file commit_vector(table_case *c, const char *name, const tarn_file *data,
+                                      int64_t offset, int64_t rows) {
+    tarn_file f = commit_position_file(c, name, data, rows);
+    f.format = TARN_FORMAT_PUFFIN;
+    f.content_offset = offset;
+    f.content_size = 10;
+    f.size_bytes = 100;
+    return f;
+}
+
+static inline tarn_entry commit_entry(tarn_file f) {
+    tarn_entry e;
+    memset(&e, 0, sizeof e);
+    e.sequence_number = e.file_sequence_number = -1;
+    e.file = f;
+    return e;
+}
+
 static inline commit_request commit_of(commit_kind kind, const tarn_file *added, int32_t n) {
     commit_request r;
     memset(&r, 0, sizeof r);
@@ -161,12 +204,16 @@ static inline void state_entry(tarn_buf *out, const tarn_entry *e, int64_t snaps
     (void)str_find_last_char(e->file.path, '/', &slash);
     tarn_str name = str_from(e->file.path, slash + 1);
     name.len -= strlen(".parquet");
-    assert_ok(buf_printf(out, &err, " %c%.*s@%lld%s", MARKS[e->status], STR_ARG(name),
-                         (long long)e->sequence_number, e->snapshot_id == snapshot_id ? "" : "'"));
+    assert_ok(buf_printf(out, &err, " %c%.*s", MARKS[e->status], STR_ARG(name)));
+    if (e->file.content_offset >= 0) {
+        assert_ok(buf_printf(out, &err, "#%lld", (long long)e->file.content_offset));
+    }
+    assert_ok(buf_printf(out, &err, "@%lld%s", (long long)e->sequence_number,
+                         e->snapshot_id == snapshot_id ? "" : "'"));
 }
 
 /* One line a manifest: "seq/min add exist del: +f1@2 =f0@1' -f3@1" where ' marks entries that an
- * older snapshot added or removed. */
+ * older snapshot added or removed; delete manifests begin with D, a vector's offset follows #. */
 static inline void state_snapshot(table_case *c, const tarn_metadata *m, const tarn_snapshot *s,
                                   tarn_buf *out) {
     tarn_error err = TARN_ERROR_INIT;
@@ -180,14 +227,14 @@ static inline void state_snapshot(table_case *c, const tarn_metadata *m, const t
     source->close(source);
     for (int32_t i = 0; i < n; i++) {
         const tarn_manifest *f = &manifests[i];
-        manifest_read_options options = {0};
+        manifest_read_options options = {.want = MANIFEST_WANT_REST};
         manifest_entries entries;
         assert_ok(store_open(c->catalog->store, f->path, f->length, &source, &err));
         assert_ok(manifest_read(&arena, source, m, f, &options, &entries, &err));
         source->close(source);
-        assert_ok(buf_printf(out, &err, "%lld/%lld %d %d %d:", (long long)f->sequence_number,
-                             (long long)f->min_sequence_number, f->added_files, f->existing_files,
-                             f->deleted_files));
+        assert_ok(buf_printf(out, &err, "%s%lld/%lld %d %d %d:", f->is_deletes ? "D " : "",
+                             (long long)f->sequence_number, (long long)f->min_sequence_number,
+                             f->added_files, f->existing_files, f->deleted_files));
         for (int64_t j = 0; j < entries.count; j++) {
             state_entry(out, &entries.items[j], s->snapshot_id);
         }
