@@ -10,7 +10,7 @@
 #ifndef DML_KEY_INDEX_H
 #define DML_KEY_INDEX_H
 
-#include "base/env.h"
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -30,7 +30,9 @@ typedef struct key_location {
     int64_t position;
 } key_location;
 
-/* An index of another table, of other key columns or a damaged one is emptied (and logged). */
+/* An index of another table, branch or key, a damaged one, and one left in the middle of a large
+ * checkpoint are emptied (and logged). Damage that shows only later is CORRUPT from the call that
+ * met it: key_index_clear and filling it again is the way on. IO: another process has it open. */
 tarn_code key_index_open(tarn_env *env, const key_index_options *options, key_index **out,
                          tarn_error *err) TARN_MUST_USE;
 void key_index_close(key_index *index);             /* takes NULL */
@@ -47,14 +49,17 @@ tarn_code key_index_file_path(key_index *index, int32_t file, tarn_arena *arena,
  * key_index_put and key_index_remove said since the last apply. */
 tarn_code key_index_find(key_index *index, const tarn_str *keys, size_t n, key_location *out,
                          tarn_error *err) TARN_MUST_USE;
+/* INVALID: a location in no numbered file. */
 tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_location *locations,
                         size_t n, tarn_error *err) TARN_MUST_USE;
 tarn_code key_index_remove(key_index *index, const tarn_str *keys, size_t n,
                            tarn_error *err) TARN_MUST_USE;
 /* Everything since the last apply now stands for this snapshot, durably. */
 tarn_code key_index_apply(key_index *index, int64_t snapshot_id, tarn_error *err) TARN_MUST_USE;
-/* Forgets what was said since the last apply. */
+/* Forgets what was said since the last apply (file numbers stay). Where that was more than memory
+ * holds, the index is empty afterwards: look at key_index_snapshot. */
 tarn_code key_index_discard(key_index *index, tarn_error *err) TARN_MUST_USE;
+/* Empty, as made; file numbers given before mean nothing any more. */
 tarn_code key_index_clear(key_index *index, tarn_error *err) TARN_MUST_USE;
 
 #endif
