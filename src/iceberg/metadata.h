@@ -126,6 +126,9 @@ const tarn_spec *metadata_spec_by_id(const tarn_metadata *m, int32_t id);
 const tarn_sort_order *
 metadata_sort_order(const tarn_metadata *m); /* default; NULL or 0 fields: unsorted */
 const tarn_snapshot *metadata_snapshot_by_id(const tarn_metadata *m, int64_t id);
+/* NULL: none, or expired. As good as free where snapshots stand in the order of their sequence
+ * numbers, as they do. */
+const tarn_snapshot *metadata_parent(const tarn_metadata *m, const tarn_snapshot *s);
 const tarn_snapshot *metadata_current_snapshot(const tarn_metadata *m); /* of main; NULL: none */
 const tarn_ref *metadata_ref(const tarn_metadata *m, tarn_str name);    /* "main" too */
 /* Newest snapshot of main at or before this time, by the snapshot log. */

@@ -61,6 +61,29 @@ const tarn_snapshot *metadata_snapshot_by_id(const tarn_metadata *m, int64_t id)
     return at < 0 ? NULL : m->snapshots[at];
 }
 
+/* Where a snapshot stands, by its sequence number; where they are not in order, the end. */
+static int32_t place_of(const tarn_metadata *m, const tarn_snapshot *s) {
+    int32_t low = 0;
+    int32_t high = m->n_snapshots;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (m->snapshots[middle]->sequence_number < s->sequence_number) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < m->n_snapshots && m->snapshots[low] == s ? low : m->n_snapshots;
+}
+
+const tarn_snapshot *metadata_parent(const tarn_metadata *m, const tarn_snapshot *s) {
+    if (s->parent_id == TARN_NO_SNAPSHOT) {
+        return NULL;
+    }
+    int32_t at = find_snapshot(m, s->parent_id, place_of(m, s));
+    return at < 0 ? NULL : m->snapshots[at];
+}
+
 const tarn_snapshot *metadata_current_snapshot(const tarn_metadata *m) {
     return m->current_snapshot_id == TARN_NO_SNAPSHOT
                ? NULL

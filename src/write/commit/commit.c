@@ -45,20 +45,35 @@ static tarn_str request_branch(const commit_request *request) {
     return request->branch.len > 0 ? request->branch : STR(TARN_MAIN_BRANCH);
 }
 
+const tarn_snapshot *commit_find_summary(const tarn_metadata *m, tarn_str branch, const char *key,
+                                         tarn_str value, bool *cut) {
+    const tarn_ref *ref = metadata_ref(m, branch);
+    const tarn_snapshot *s = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
+    bool whole = true;
+    const tarn_snapshot *found = NULL;
+    /* No chain is longer than there are snapshots: parents that form a ring end here. */
+    for (int32_t steps = 0; s != NULL && steps < m->n_snapshots; steps++) {
+        tarn_str held;
+        if (properties_get(&s->summary, key, &held) && str_eq(held, value)) {
+            found = s;
+            break;
+        }
+        const tarn_snapshot *parent = metadata_parent(m, s);
+        whole = parent != NULL || s->parent_id == TARN_NO_SNAPSHOT;
+        s = parent;
+    }
+    if (cut != NULL) {
+        *cut = !whole;
+    }
+    return found;
+}
+
 /* A snapshot of the branch that carries the commit id already. */
 static const tarn_snapshot *find_commit_id(const tarn_metadata *m, const commit_request *request) {
-    const tarn_ref *ref = metadata_ref(m, request_branch(request));
-    const tarn_snapshot *s = ref != NULL && request->commit_id != NULL
-                                 ? metadata_snapshot_by_id(m, ref->snapshot_id)
-                                 : NULL;
-    while (s != NULL) {
-        tarn_str id;
-        if (properties_get(&s->summary, "tarn.commit-id", &id) && str_is(id, request->commit_id)) {
-            return s;
-        }
-        s = s->parent_id != TARN_NO_SNAPSHOT ? metadata_snapshot_by_id(m, s->parent_id) : NULL;
-    }
-    return NULL;
+    return request->commit_id != NULL
+               ? commit_find_summary(m, request_branch(request), "tarn.commit-id",
+                                     str_of(request->commit_id), NULL)
+               : NULL;
 }
 
 static tarn_code find_parent(commit_attempt *a, tarn_error *err) {

@@ -81,6 +81,12 @@ tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *tab
                      tarn_table_version *base, const commit_request *request,
                      commit_outcome *outcome, tarn_error *err) TARN_MUST_USE;
 
+/* The newest snapshot of the branch whose summary holds key with this value; NULL: none. cut (may
+ * be NULL) says that the history was not whole, since ancestors were expired, and so that an older
+ * one may have been there. Pure. */
+const tarn_snapshot *commit_find_summary(const tarn_metadata *m, tarn_str branch, const char *key,
+                                         tarn_str value, bool *cut);
+
 /* Metadata-only commits (schema, properties, refs): make is called with each base until the swap
  * succeeds. */
 typedef tarn_code (*commit_make_fn)(void *ctx, tarn_arena *arena, const tarn_metadata *base,

@@ -260,11 +260,11 @@ tarn_code validate_history(commit_attempt *a, tarn_error *err) {
         TRY(check_live(&h, err));
     }
     h.snapshot = a->parent;
+    int32_t steps = 0; /* parents may form a ring */
     while (h.snapshot != NULL && h.snapshot->snapshot_id != request->from_snapshot_id) {
         TRY(check_snapshot(&h, err));
-        h.snapshot = h.snapshot->parent_id != TARN_NO_SNAPSHOT
-                         ? metadata_snapshot_by_id(a->metadata, h.snapshot->parent_id)
-                         : NULL;
+        h.snapshot =
+            steps++ < a->metadata->n_snapshots ? metadata_parent(a->metadata, h.snapshot) : NULL;
     }
     if (h.snapshot == NULL && request->from_snapshot_id != TARN_NO_SNAPSHOT) {
         return err_set(err, TARN_CONFLICT,
