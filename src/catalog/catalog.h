@@ -116,6 +116,12 @@ tarn_code catalog_dir_new(tarn_env *env, tarn_store *store, tarn_str warehouse, 
 tarn_code catalog_sqlite_new(tarn_env *env, tarn_store *store, tarn_str db_path,
                              tarn_str catalog_name, tarn_str warehouse, tarn_catalog **out,
                              tarn_error *err) TARN_MUST_USE;
+/* postgresql:  the same tables and rules in a PostgreSQL database. uri is postgresql://... or
+ * libpq's "host=... dbname=..."; its password is in no message. UNSUPPORTED where it was not built
+ * in. */
+tarn_code catalog_postgres_new(tarn_env *env, tarn_store *store, tarn_str uri,
+                               tarn_str catalog_name, tarn_str warehouse, tarn_catalog **out,
+                               tarn_error *err) TARN_MUST_USE;
 /* One table by folder or metadata file, read-only (for paths given on the command line): any ident
  * names it. A folder takes the highest version (hint, then newest by name or number). */
 tarn_code catalog_path_new(tarn_env *env, tarn_store *store, tarn_str path, tarn_catalog **out,

@@ -1,12 +1,23 @@
-/* catalog/sqlite_db.c - SQLite behind a small face. A lock held by another process is waited for
- * within SQLite for BUSY_TIMEOUT_MS; after that the statement is an error and had no effect. */
-#include "catalog/sqlite_db.h"
+/* catalog/sqlite_db.c - SQLite as a sql_db. Transactions take the write lock first. A lock held by
+ * another process is waited for within SQLite for BUSY_TIMEOUT_MS; after that the statement is an
+ * error and had no effect. */
+#include "catalog/sql_db.h"
+
+#include <sqlite3.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #define BUSY_TIMEOUT_MS 30000
+
+typedef struct sqlite_db {
+    sql_db base;
+    sqlite3 *handle;
+    const char *path; /* behind this struct */
+    bool read_only;   /* opened as it lies on the disk */
+    tarn_error why;   /* then: what stood against opening it for changes */
+} sqlite_db;
 
 static tarn_code code_of(int result) {
     switch (result & 0xff) { /* the primary code */
@@ -88,11 +99,14 @@ static tarn_code open_with(sqlite_db *db, const char *name, int flags, tarn_erro
         goto done;
     }
     /* SQLite reads the file only now, so that what is no database is found here. */
-    bool filled = false;
-    code = sqlite_has_row(db, "SELECT 1 FROM sqlite_master", 0, NULL, &filled, err);
+    result = sqlite3_exec(db->handle, "SELECT 1 FROM sqlite_master", NULL, NULL, NULL);
+    if (result != SQLITE_OK) {
+        code = fail(db, result, "opening", err);
+    }
 done:
     if (code != TARN_OK) {
-        sqlite_close(db);
+        (void)sqlite3_close_v2(db->handle);
+        db->handle = NULL;
     }
     return code;
 }
@@ -126,16 +140,12 @@ static bool name_immutable(const char *path, char *out, size_t cap) {
     return true;
 }
 
-tarn_code sqlite_open(sqlite_db *db, const char *path, tarn_error *err) {
+static tarn_code open_file(sqlite_db *db, tarn_error *err) {
     char name[4096];
-    db->path = path;
-    db->handle = NULL;
-    db->read_only = false;
-    db->why = (tarn_error)TARN_ERROR_INIT;
-    tarn_code code = open_with(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db->why);
+    tarn_code code = open_with(db, db->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db->why);
     if ((code == TARN_DENIED || (code != TARN_OK && db->why.os_code != 0)) &&
-        path_is(path, SQLITE_ACCESS_EXISTS) && !is_in_use(path) &&
-        name_immutable(path, name, sizeof name)) {
+        path_is(db->path, SQLITE_ACCESS_EXISTS) && !is_in_use(db->path) &&
+        name_immutable(db->path, name, sizeof name)) {
         db->read_only = true;
         code = open_with(db, name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, err);
     } else if (code != TARN_OK && err != NULL) {
@@ -144,20 +154,25 @@ tarn_code sqlite_open(sqlite_db *db, const char *path, tarn_error *err) {
     return code;
 }
 
-void sqlite_close(sqlite_db *db) {
-    (void)sqlite3_close_v2(db->handle);
-    db->handle = NULL;
+/* SQLite numbers parameters in the order in which they first appear; $2 is found by its name. */
+static int bind_value(sqlite3_stmt *statement, int number, tarn_str value) {
+    char name[16];
+    (void)snprintf(name, sizeof name, "$%d", number);
+    int at = sqlite3_bind_parameter_index(statement, name);
+    if (at == 0) {
+        return SQLITE_OK; /* this statement does not use it */
+    }
+    return value.data == NULL ? sqlite3_bind_null(statement, at)
+                              : sqlite3_bind_text64(statement, at, value.data, value.len,
+                                                    SQLITE_STATIC, SQLITE_UTF8);
 }
 
-tarn_code sqlite_prepare(sqlite_db *db, const char *sql, int n_args, const tarn_str *args,
+static tarn_code prepare(sqlite_db *db, const char *sql, int n_args, const tarn_str *args,
                          sqlite3_stmt **out, tarn_error *err) {
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(db->handle, sql, -1, &statement, NULL);
     for (int i = 0; i < n_args && result == SQLITE_OK; i++) {
-        result = args[i].data == NULL
-                     ? sqlite3_bind_null(statement, i + 1)
-                     : sqlite3_bind_text64(statement, i + 1, args[i].data, args[i].len,
-                                           SQLITE_STATIC, SQLITE_UTF8);
+        result = bind_value(statement, i + 1, args[i]);
     }
     if (result != SQLITE_OK) {
         tarn_code code = fail(db, result, "a statement", err);
@@ -168,49 +183,77 @@ tarn_code sqlite_prepare(sqlite_db *db, const char *sql, int n_args, const tarn_
     return TARN_OK;
 }
 
-tarn_code sqlite_next(sqlite_db *db, sqlite3_stmt *statement, bool *row, tarn_error *err) {
-    int result = sqlite3_step(statement);
-    *row = result == SQLITE_ROW;
-    return *row || result == SQLITE_DONE ? TARN_OK : fail(db, result, "a statement", err);
+static tarn_code take_row(sqlite3_stmt *statement, tarn_arena *arena, sql_rows *rows, int32_t *cap,
+                          tarn_error *err) {
+    size_t width = (size_t)rows->n_columns * sizeof *rows->values;
+    if (rows->n_rows == *cap) {
+        int32_t more = *cap == 0 ? 8 : *cap * 2;
+        tarn_str *grown =
+            arena_grow(arena, rows->values, (size_t)*cap * width, (size_t)more * width);
+        if (grown == NULL) {
+            return err_nomem(err);
+        }
+        rows->values = grown;
+        *cap = more;
+    }
+    for (int i = 0; i < rows->n_columns; i++) {
+        tarn_str *to = &rows->values[(size_t)rows->n_rows * (size_t)rows->n_columns + (size_t)i];
+        const void *text = sqlite3_column_text(statement, i);
+        *to = STR_NULL;
+        if (text != NULL) {
+            *to = arena_str(arena, str_make(text, (size_t)sqlite3_column_bytes(statement, i)));
+        }
+        if (text != NULL ? to->data == NULL : sqlite3_column_type(statement, i) != SQLITE_NULL) {
+            return err_nomem(err);
+        }
+    }
+    rows->n_rows++;
+    return TARN_OK;
 }
 
-tarn_str sqlite_text(sqlite3_stmt *statement, int column) {
-    const void *text = sqlite3_column_text(statement, column);
-    return text != NULL ? str_make(text, (size_t)sqlite3_column_bytes(statement, column))
-                        : STR_NULL;
-}
-
-tarn_code sqlite_run(sqlite_db *db, const char *sql, int n_args, const tarn_str *args, int *changes,
-                     tarn_error *err) {
+static tarn_code sqlite_query(sql_db *base, tarn_arena *arena, const char *sql, int n_args,
+                              const tarn_str *args, sql_rows *out, tarn_error *err) {
+    sqlite_db *db = (sqlite_db *)base;
     sqlite3_stmt *statement = NULL;
-    bool row = true;
-    tarn_code code = sqlite_prepare(db, sql, n_args, args, &statement, err);
-    while (code == TARN_OK && row) {
-        code = sqlite_next(db, statement, &row, err);
+    sql_rows rows = {0};
+    int32_t cap = 0;
+    int result = SQLITE_ROW;
+    tarn_code code;
+    TRY(prepare(db, sql, n_args, args, &statement, err));
+    rows.n_columns = sqlite3_column_count(statement);
+    for (;;) {
+        result = sqlite3_step(statement);
+        if (result != SQLITE_ROW) {
+            break;
+        }
+        TRY(take_row(statement, arena, &rows, &cap, err));
     }
-    if (code == TARN_OK && changes != NULL) {
-        *changes = sqlite3_changes(db->handle);
+    if (result != SQLITE_DONE) {
+        code = fail(db, result, "a statement", err);
+        goto done;
     }
+    rows.changes = sqlite3_changes(db->handle);
+    *out = rows;
+done:
     (void)sqlite3_finalize(statement);
     return code;
 }
 
-tarn_code sqlite_has_row(sqlite_db *db, const char *sql, int n_args, const tarn_str *args,
-                         bool *out, tarn_error *err) {
-    sqlite3_stmt *statement = NULL;
-    tarn_code code = sqlite_prepare(db, sql, n_args, args, &statement, err);
-    if (code == TARN_OK) {
-        code = sqlite_next(db, statement, out, err);
+static tarn_code sqlite_begin(sql_db *base, tarn_error *err) {
+    sqlite_db *db = (sqlite_db *)base;
+    int result = sqlite3_exec(db->handle, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    return result == SQLITE_OK ? TARN_OK : fail(db, result, "a statement", err);
+}
+
+static void sqlite_rollback(sql_db *base) {
+    sqlite_db *db = (sqlite_db *)base;
+    if (sqlite3_get_autocommit(db->handle) == 0) {
+        (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
     }
-    (void)sqlite3_finalize(statement);
-    return code;
 }
 
-tarn_code sqlite_begin(sqlite_db *db, tarn_error *err) {
-    return sqlite_run(db, "BEGIN IMMEDIATE", 0, NULL, NULL, err);
-}
-
-tarn_code sqlite_commit(sqlite_db *db, bool *refused, tarn_error *err) {
+static tarn_code sqlite_commit(sql_db *base, bool *refused, tarn_error *err) {
+    sqlite_db *db = (sqlite_db *)base;
     *refused = false;
     int result = sqlite3_exec(db->handle, "COMMIT", NULL, NULL, NULL);
     if (result == SQLITE_OK) {
@@ -219,12 +262,44 @@ tarn_code sqlite_commit(sqlite_db *db, bool *refused, tarn_error *err) {
     tarn_code code = fail(db, result, "a commit", err);
     /* Still inside: nothing was made durable, and the roll-back below undoes it. */
     *refused = sqlite3_get_autocommit(db->handle) == 0 && (result & 0xff) == SQLITE_BUSY;
-    sqlite_rollback(db);
+    sqlite_rollback(base);
     return code;
 }
 
-void sqlite_rollback(sqlite_db *db) {
-    if (sqlite3_get_autocommit(db->handle) == 0) {
-        (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
+static void sqlite_close(sql_db *base) {
+    sqlite_db *db = (sqlite_db *)base;
+    (void)sqlite3_close_v2(db->handle);
+    env_free(base->env, db);
+}
+
+static const sql_db_vtable SQLITE_VTABLE = {
+    .by_bytes = "", /* SQLite's own order */
+    .has_tables = "SELECT 1 WHERE (SELECT count(*) FROM sqlite_master WHERE type='table' AND "
+                  "name IN ('iceberg_tables', 'iceberg_namespace_properties'))=2",
+    .has_type = "SELECT 1 FROM pragma_table_info('iceberg_tables') WHERE "
+                "lower(name)='iceberg_type'",
+    .remote = false,
+    .query = sqlite_query,
+    .begin = sqlite_begin,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .close = sqlite_close,
+};
+
+tarn_code sql_open_sqlite(tarn_env *env, tarn_str path, sql_db **out, tarn_error *err) {
+    sqlite_db *db = env_calloc(env, 1, sizeof *db + path.len + 1);
+    if (db == NULL) {
+        return err_nomem(err);
     }
+    memcpy(db + 1, path.data, path.len);
+    db->path = (const char *)(db + 1);
+    db->base = (sql_db){&SQLITE_VTABLE, env, db->path};
+    db->why = (tarn_error)TARN_ERROR_INIT;
+    tarn_code code = open_file(db, err);
+    if (code != TARN_OK) {
+        env_free(env, db);
+        return code;
+    }
+    *out = &db->base;
+    return TARN_OK;
 }

@@ -1,7 +1,8 @@
 /* Goal: every catalog that writes keeps the promises of catalog/catalog.h: one winner per base,
  * three honest answers, names kept as they are. Method: each case runs on dir and SQLite catalogs,
- * on local files and in memory, through a fault store. What a catalog does differently is told by
- * the traits of KINDS. */
+ * on local files and in memory, through a fault store; where TARN_TEST_POSTGRES names a database,
+ * on that alone, and where TARN_TEST_REST names a REST catalog's server, on that. What a catalog
+ * does differently is told by the traits of KINDS. */
 #include "tempdir.h"
 
 #include "catalog/catalog.h"
@@ -9,17 +10,24 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+typedef enum kind_of { DIR_CATALOG, SQLITE_CATALOG, POSTGRES_CATALOG, REST_CATALOG } kind_of;
+
 typedef struct kind {
     const char *name;
-    bool sqlite;
+    kind_of of;
+    bool
+        named; /* tables have names of their own: they can be renamed, namespaces have properties */
     bool in_memory;
+    const char *where; /* environment: its address; NULL: none is needed */
 } kind;
 
 static const kind KINDS[] = {
-    {"dir-file", false, false},
-    {"dir-memory", false, true},
-    {"sqlite-file", true, false},
-    {"sqlite-memory", true, true},
+    {"dir-file", DIR_CATALOG, false, false, NULL},
+    {"dir-memory", DIR_CATALOG, false, true, NULL},
+    {"sqlite-file", SQLITE_CATALOG, true, false, NULL},
+    {"sqlite-memory", SQLITE_CATALOG, true, true, NULL},
+    {"postgres-file", POSTGRES_CATALOG, true, false, "TARN_TEST_POSTGRES"},
+    {"postgres-memory", POSTGRES_CATALOG, true, true, "TARN_TEST_POSTGRES"},
 };
 
 typedef struct fixture {
@@ -48,11 +56,19 @@ static tarn_catalog *open_catalog(fixture *f, store_fault_plan *plan, tarn_store
     *inner = store;
     assert_ok(store_fault_new(store, plan, &store, &err));
     (void)snprintf(path, sizeof path, "%s/catalog.db", f->folder);
-    if (f->kind->sqlite) {
+    switch (f->kind->of) {
+    case SQLITE_CATALOG:
         assert_ok(catalog_sqlite_new(f->env, store, str_of(path), STR("c"), str_of(f->warehouse),
                                      &catalog, &err));
-    } else {
+        break;
+    case POSTGRES_CATALOG: /* one database for all: each case has a catalog name of its own */
+        assert_ok(catalog_postgres_new(f->env, store, str_of(getenv(f->kind->where)),
+                                       str_of(f->folder), str_of(f->warehouse), &catalog, &err));
+        break;
+    case DIR_CATALOG:
+    case REST_CATALOG:
         assert_ok(catalog_dir_new(f->env, store, str_of(f->warehouse), &catalog, &err));
+        break;
     }
     return catalog;
 }
@@ -211,7 +227,7 @@ static void check_namespace_properties(fixture *f) {
     tarn_properties bad = {1, &reserved};
     tarn_properties p = {0};
     tarn_ident ns = ns_ident(f, "n");
-    if (!f->kind->sqlite) {
+    if (!f->kind->named) {
         assert_code(catalog_create_namespace(f->catalog, &ns, &set, &err), TARN_UNSUPPORTED);
         return;
     }
@@ -352,9 +368,9 @@ static void check_names(fixture *f) {
     assert_int_equal(count_tables(f, "`n s`"), 0);
     /* A slash: the dir catalog refuses it, the other one encodes it for the path. */
     tarn_code code = create_in(f->catalog, f, "`n s`.`x/y`", NULL);
-    assert_code(code, f->kind->sqlite ? TARN_OK : TARN_INVALID);
+    assert_code(code, f->kind->named ? TARN_OK : TARN_INVALID);
     code = create_in(f->catalog, f, "`n s`.`..`", NULL);
-    assert_code(code, f->kind->sqlite ? TARN_OK : TARN_INVALID);
+    assert_code(code, f->kind->named ? TARN_OK : TARN_INVALID);
     tarn_str bad[] = {STR(""), STR("a\nb"), STR("\xff"), STR("x\0y")};
     for (size_t i = 0; i < 4; i++) {
         metadata_new_options options = table_options(f);
@@ -373,7 +389,7 @@ static void check_rename_and_register(fixture *f) {
     make_ns(f, "a");
     make_ns(f, "b");
     assert_ok(create_in(f->catalog, f, "a.t", &v));
-    if (!f->kind->sqlite) {
+    if (!f->kind->named) {
         assert_code(catalog_rename(f->catalog, &t, &u, &err), TARN_UNSUPPORTED);
         assert_code(catalog_register(f->catalog, &u, v->metadata_location, &err), TARN_INVALID);
         table_version_release(v);
@@ -536,7 +552,7 @@ static void check_race_with_trimming(fixture *f) {
     tarn_table_version *v = load(f->catalog, f, "a.t");
     assert_true(str_to_i64(property(v, "n"), &n));
     assert_in_range(n, sure, sure + unsure);
-    assert_true(!f->kind->sqlite || unsure == 0);
+    assert_true(!f->kind->named || unsure == 0);
     table_version_release(v);
 }
 
@@ -662,7 +678,7 @@ static void check_faults(fixture *f) {
     assert_int_equal(n_unknown, 0); /* one failed call is always settled */
     torture_commit(f, false, true, &n_unknown);
     torture_commit(f, true, true, &n_unknown);
-    assert_true(f->kind->sqlite || n_unknown > 0); /* a store that stays away leaves it open */
+    assert_true(f->kind->named || n_unknown > 0); /* a store that stays away leaves it open */
 }
 
 /* The same for creating a table and for dropping it. */
@@ -758,8 +774,13 @@ static void check_deaths(fixture *f) {
 }
 
 static void run_all_kinds(void (*check)(fixture *f)) {
+    bool elsewhere = getenv("TARN_TEST_POSTGRES") != NULL || getenv("TARN_TEST_REST") != NULL;
     for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
         fixture f;
+        const char *where = KINDS[i].where;
+        if (where == NULL ? elsewhere : getenv(where) == NULL) {
+            continue;
+        }
         print_message("%s\n", KINDS[i].name);
         set_up(&f, &KINDS[i]);
         check(&f);
