@@ -8,6 +8,7 @@
 #include <tarn/env.h>
 #include <tarn/error.h>
 #include <tarn/file.h>
+#include <tarn/maintain.h>
 #include <tarn/scan.h>
 #include <tarn/sink.h>
 #include <tarn/table.h>

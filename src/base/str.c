@@ -220,6 +220,12 @@ size_t str_utf8_put(uint32_t code_point, char out[4]) {
     return 4;
 }
 
+void str_digest(tarn_str s, uint8_t out[16]) {
+    const XXH128_hash_t hash = XXH3_128bits(s.data != NULL ? s.data : "", s.len);
+    memcpy(out, &hash.low64, 8);
+    memcpy(out + 8, &hash.high64, 8);
+}
+
 uint64_t str_hash(tarn_str s) {
     return XXH3_64bits(s.data != NULL ? s.data : "", s.len);
 }

@@ -72,6 +72,8 @@ size_t str_utf8_prefix(tarn_str s, size_t n_code_points);
 uint32_t str_utf8_next(tarn_str s, size_t *at);
 size_t str_utf8_put(uint32_t code_point, char out[4]);
 
+/* 16 bytes that stand for s where s itself would be too long to keep; in memory only. */
+void str_digest(tarn_str s, uint8_t out[16]);
 uint64_t str_hash(tarn_str s); /* for maps in memory only; never stored */
 
 #endif
