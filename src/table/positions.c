@@ -239,22 +239,30 @@ int64_t positions_clear(const tarn_positions *p, int64_t start, int64_t n, uint8
     return cleared;
 }
 
-void positions_list(const tarn_positions *p, int64_t *out) {
+size_t positions_from(const tarn_positions *p, int64_t from, int64_t *out, size_t cap) {
     uint32_t values[VALUES_AT_ONCE];
-    for (size_t i = 0; i < p->n_halves; i++) {
+    size_t n = 0;
+    from = from < 0 ? 0 : from;
+    for (size_t i = find_half(p, upper_of(from)); i < p->n_halves && n < cap; i++) {
         uint64_t base = (uint64_t)p->halves[i].upper << 32;
         roaring_uint32_iterator_t it;
         roaring_init_iterator(p->halves[i].bits, &it);
-        for (;;) {
-            uint32_t got = roaring_read_uint32_iterator(&it, values, VALUES_AT_ONCE);
-            if (got == 0) {
-                break;
-            }
+        if (p->halves[i].upper == upper_of(from)) {
+            (void)roaring_move_uint32_iterator_equalorlarger(&it, (uint32_t)from);
+        }
+        while (it.has_value && n < cap) {
+            size_t most = cap - n < VALUES_AT_ONCE ? cap - n : VALUES_AT_ONCE;
+            uint32_t got = roaring_read_uint32_iterator(&it, values, (uint32_t)most);
             for (uint32_t v = 0; v < got; v++) {
-                *out++ = (int64_t)(base | values[v]);
+                out[n++] = (int64_t)(base | values[v]);
             }
         }
     }
+    return n;
+}
+
+void positions_list(const tarn_positions *p, int64_t *out) {
+    (void)positions_from(p, 0, out, SIZE_MAX);
 }
 
 /* Puffin spec, "deletion-vector-v1 blob type": number of bitmaps, then for each its upper half and

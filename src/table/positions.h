@@ -29,6 +29,8 @@ size_t positions_bytes(const tarn_positions *p); /* memory, roughly */
 int64_t positions_clear(const tarn_positions *p, int64_t start, int64_t n, uint8_t *keep);
 /* All positions, rising; out has room for positions_count. */
 void positions_list(const tarn_positions *p, int64_t *out);
+/* The first cap of those that are from or above; returns how many there were. */
+size_t positions_from(const tarn_positions *p, int64_t from, int64_t *out, size_t cap);
 /* The 64-bit roaring "portable" layout of deletion-vector-v1 (Puffin spec): no magic, length or
  * checksum around it. Reading checks all of it; what names a file is the caller's to add. */
 tarn_code positions_write(const tarn_positions *p, tarn_buf *out, tarn_error *err) TARN_MUST_USE;

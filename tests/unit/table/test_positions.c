@@ -40,6 +40,15 @@ static void check_same(const tarn_positions *p, const int64_t *want, size_t n) {
     int64_t *got = test_malloc((n + 1) * sizeof *got);
     positions_list(p, got);
     assert_memory_equal(got, want, n * sizeof *got);
+    size_t i = 0;
+    size_t step = n / 7 + 1;
+    for (int64_t from = -5; i < n; from = got[i - 1] + 1) { /* in pieces */
+        size_t k = positions_from(p, from, got + i, step);
+        assert_int_equal(k, n - i < step ? n - i : step);
+        i += k;
+    }
+    assert_memory_equal(got, want, n * sizeof *got);
+    assert_int_equal(positions_from(p, n == 0 ? 0 : want[n - 1] + 1, got, 1), 0);
     test_free(got);
 }
 
