@@ -160,6 +160,12 @@ tarn_code catalog_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err
     return code != TARN_OK ? code : c->vt->drop_table(c, table, err);
 }
 
+tarn_code catalog_default_location(tarn_catalog *c, tarn_arena *arena, const tarn_ident *table,
+                                   tarn_str *out, tarn_error *err) {
+    tarn_code code = ident_check_table(table, err);
+    return code != TARN_OK ? code : c->vt->default_location(c, arena, table, out, err);
+}
+
 tarn_code catalog_create(tarn_catalog *c, const tarn_ident *table,
                          const metadata_new_options *options, tarn_table_version **out,
                          tarn_error *err) {

@@ -98,6 +98,9 @@ tarn_code catalog_register(tarn_catalog *c, const tarn_ident *table, tarn_str me
 tarn_code catalog_rename(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
                          tarn_error *err) TARN_MUST_USE;
 tarn_code catalog_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err) TARN_MUST_USE;
+/* Where a new table of that name would lie. */
+tarn_code catalog_default_location(tarn_catalog *c, tarn_arena *arena, const tarn_ident *table,
+                                   tarn_str *out, tarn_error *err) TARN_MUST_USE;
 /* Creates a table: metadata_new with a location by default, then commit. */
 tarn_code catalog_create(tarn_catalog *c, const tarn_ident *table,
                          const metadata_new_options *options, tarn_table_version **out,

@@ -113,6 +113,9 @@ typedef struct tarn_metadata {
  * errors. */
 tarn_code metadata_parse(tarn_arena *arena, tarn_str text, const char *what,
                          const tarn_metadata **out, tarn_error *err) TARN_MUST_USE;
+/* The same of a document that was parsed; json lives as long as what is made of it. */
+tarn_code metadata_from_json(tarn_arena *arena, const json_value *json, const char *what,
+                             const tarn_metadata **out, tarn_error *err) TARN_MUST_USE;
 tarn_code metadata_write(const tarn_metadata *metadata, tarn_buf *out,
                          tarn_error *err) TARN_MUST_USE; /* JSON, not compressed */
 
@@ -142,6 +145,10 @@ tarn_code properties_i64(const tarn_properties *p, const char *key, int64_t fall
 tarn_code properties_bool(const tarn_properties *p, const char *key, bool fallback, bool *out,
                           tarn_error *err) TARN_MUST_USE;
 tarn_str properties_str(const tarn_properties *p, const char *key, const char *fallback);
+/* An object of texts; numbers and booleans are taken as their text. json NULL: none. */
+tarn_code properties_from_json(tarn_arena *arena, const json_value *json, const char *where,
+                               tarn_properties *out, tarn_error *err) TARN_MUST_USE;
+void properties_put_json(const tarn_properties *p, json_writer *w);
 
 /* The struct type of a spec's partition tuple: field ids are partition field ids; sources are
  * looked up in schema, then in all schemas of m (dropped columns); an unknown source makes the
@@ -164,6 +171,11 @@ typedef struct metadata_new_options {
     tarn_str sort_by;      /* "a desc nulls last, b": len 0: none */
     const tarn_str *identifier_names;
     int32_t n_identifier_names;
+    /* The same as others say it, by the ids of root; NULL: by the texts above. */
+    const tarn_spec *spec;
+    const tarn_sort_order *order;
+    const int32_t *identifier_ids;
+    int32_t n_identifier_ids;
     tarn_str location;
     tarn_properties properties;
 } metadata_new_options;

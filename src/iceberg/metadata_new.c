@@ -22,6 +22,114 @@ static tarn_code find_identifiers(tarn_arena *arena, const metadata_new_options 
     return TARN_OK;
 }
 
+/* The new id of the column that has this id in the schema given. */
+static tarn_code map_id(tarn_arena *arena, const metadata_new_options *options,
+                        const tarn_type *root, int32_t id, const char *what, int32_t *out,
+                        tarn_error *err) {
+    tarn_buf name;
+    tarn_code code = TARN_OK;
+    buf_init(&name, arena->env, 0);
+    if (type_find_id(options->root, id) == NULL) {
+        TRY(err_set(err, TARN_INVALID, "%s names column id %d, which the schema lacks", what, id));
+    }
+    TRY(type_full_name(options->root, id, &name, err));
+    const tarn_field *field = type_find_name(root, buf_str(&name), true);
+    if (field == NULL) {
+        TRY(err_set(err, TARN_INTERNAL, "column %.*s was lost", STR_ARG(buf_str(&name))));
+    }
+    *out = field->id;
+done:
+    buf_release(&name);
+    return code;
+}
+
+static tarn_code map_identifiers(tarn_arena *arena, const metadata_new_options *options,
+                                 tarn_schema *schema, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    int32_t *ids = ARENA_ARRAY(arena, int32_t, (size_t)options->n_identifier_ids);
+    if (ids == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < options->n_identifier_ids; i++) {
+        TRY(map_id(arena, options, schema->root, options->identifier_ids[i], "identifier-field-ids",
+                   &ids[i], err));
+    }
+    schema->identifier_ids = ids;
+    schema->n_identifier_ids = options->n_identifier_ids;
+done:
+    return code;
+}
+
+static tarn_code map_spec(tarn_arena *arena, const metadata_new_options *options,
+                          const tarn_type *root, int32_t *next_id, tarn_spec *out,
+                          tarn_error *err) {
+    tarn_code code = TARN_OK;
+    int32_t n = options->spec->n_fields;
+    tarn_partition_field *fields = ARENA_ARRAY(arena, tarn_partition_field, (size_t)n);
+    if (fields == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        fields[i] = options->spec->fields[i];
+        fields[i].field_id = (*next_id)++;
+        fields[i].name = arena_str(arena, fields[i].name);
+        if (fields[i].name.data == NULL) {
+            TRY(err_nomem(err));
+        }
+        TRY(map_id(arena, options, root, fields[i].source_id, "the partition spec",
+                   &fields[i].source_id, err));
+    }
+    out->spec_id = 0;
+    out->n_fields = n;
+    out->fields = fields;
+done:
+    return code;
+}
+
+static tarn_code map_order(tarn_arena *arena, const metadata_new_options *options,
+                           const tarn_type *root, tarn_sort_order *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    int32_t n = options->order->n_fields;
+    tarn_sort_field *fields = ARENA_ARRAY(arena, tarn_sort_field, (size_t)n);
+    if (fields == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        fields[i] = options->order->fields[i];
+        TRY(map_id(arena, options, root, fields[i].source_id, "the sort order",
+                   &fields[i].source_id, err));
+    }
+    out->order_id = n > 0 ? 1 : 0;
+    out->n_fields = n;
+    out->fields = fields;
+done:
+    return code;
+}
+
+static tarn_code make_parts(tarn_arena *arena, const metadata_new_options *options,
+                            tarn_schema *schema, int32_t *next_partition_id, tarn_spec *spec,
+                            tarn_sort_order *order, tarn_error *err) {
+    const tarn_type *root = schema->root;
+    tarn_code code = TARN_OK;
+    if (options->identifier_ids != NULL) {
+        TRY(map_identifiers(arena, options, schema, err));
+    } else {
+        TRY(find_identifiers(arena, options, schema, err));
+    }
+    if (options->spec != NULL) {
+        TRY(map_spec(arena, options, root, next_partition_id, spec, err));
+    } else {
+        TRY(spec_from_text(arena, root, options->partition_by, next_partition_id, spec, err));
+    }
+    if (options->order != NULL) {
+        TRY(map_order(arena, options, root, order, err));
+    } else {
+        TRY(sort_order_from_text(arena, root, options->sort_by, order, err));
+    }
+done:
+    return code;
+}
+
 static tarn_code copy_properties(tarn_arena *arena, const tarn_properties *in, tarn_properties *out,
                                  tarn_error *err) {
     tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)in->count);
@@ -93,12 +201,9 @@ tarn_code metadata_new(tarn_arena *arena, const metadata_new_options *options,
         TRY(err_nomem(err));
     }
     m->last_column_id = next_id - 1;
-    TRY(find_identifiers(arena, options, &p->schema, err));
+    TRY(make_parts(arena, options, &p->schema, &next_partition_id, &p->spec, &p->order, err));
     TRY(schema_check(&p->schema, m->format_version, err));
-    TRY(spec_from_text(arena, p->schema.root, options->partition_by, &next_partition_id, &p->spec,
-                       err));
     m->last_partition_id = next_partition_id - 1;
-    TRY(sort_order_from_text(arena, p->schema.root, options->sort_by, &p->order, err));
     TRY(copy_properties(arena, &options->properties, &m->properties, err));
     link_parts(arena, p);
     *out = m;

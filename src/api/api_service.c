@@ -1,0 +1,82 @@
+/* api/api_service.c - include/tarn/service.h over the service room. */
+#include <tarn/service.h>
+
+#include <stdio.h>
+
+#include "api/handles.h"
+#include "service/service.h"
+
+struct tarn_service {
+    tarn_catalog_handle *catalog;
+    rest_service *running;
+    char url[300];
+};
+
+/* HOST:PORT, with brackets around an IPv6 host. host: 256 bytes. */
+static tarn_code parse_listen(const char *text, char *host, uint16_t *port, tarn_error *err) {
+    tarn_str all = str_of(text != NULL ? text : "127.0.0.1:8181");
+    size_t colon;
+    int32_t number;
+    if (!str_find_last_char(all, ':', &colon) || !str_to_i32(str_from(all, colon + 1), &number) ||
+        number < 0 || number > 65535) {
+        return err_set(err, TARN_INVALID, "\"%.*s\" is no HOST:PORT to listen on", STR_ARG(all));
+    }
+    tarn_str name = str_sub(all, 0, colon);
+    if (name.len > 2 && name.data[0] == '[' && name.data[name.len - 1] == ']') {
+        name = str_sub(name, 1, name.len - 2);
+    }
+    if (name.len == 0 || name.len > 255) {
+        return err_set(err, TARN_INVALID, "\"%.*s\" has no host to listen on", STR_ARG(all));
+    }
+    memcpy(host, name.data, name.len);
+    host[name.len] = '\0';
+    *port = (uint16_t)number;
+    return TARN_OK;
+}
+
+tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_options *options,
+                             tarn_service **out, tarn_error *err) {
+    API_ERROR(err);
+    tarn_service_options o = TARN_SERVICE_OPTIONS_INIT;
+    service_options inner;
+    char host[256];
+    tarn_code code = TARN_OK;
+    if (options != NULL) {
+        size_t known = options->struct_size < sizeof o ? options->struct_size : sizeof o;
+        memcpy(&o, options, known);
+    }
+    tarn_service *s = env_calloc(catalog->env, 1, sizeof *s);
+    if (s == NULL) {
+        return err_nomem(err);
+    }
+    memset(&inner, 0, sizeof inner);
+    TRY(parse_listen(o.listen, host, &inner.port, err));
+    inner.host = host;
+    inner.connections = o.connections;
+    inner.timeout_s = o.timeout_s;
+    inner.body_bytes = (size_t)o.body_bytes;
+    inner.warehouse = str_of(o.warehouse);
+    TRY(service_start(catalog->env, catalog->catalog, &inner, &s->running, err));
+    snprintf(s->url, sizeof s->url, strchr(host, ':') != NULL ? "http://[%s]:%u" : "http://%s:%u",
+             host, service_port(s->running));
+    s->catalog = handle_keep(catalog);
+    *out = s;
+    s = NULL;
+done:
+    env_free(catalog->env, s);
+    return code;
+}
+
+const char *tarn_service_url(const tarn_service *s) {
+    return s->url;
+}
+
+void tarn_service_stop(tarn_service *s) {
+    if (s == NULL) {
+        return;
+    }
+    tarn_env *env = s->catalog->env;
+    service_stop(s->running);
+    handle_release(s->catalog);
+    env_free(env, s);
+}

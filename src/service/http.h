@@ -1,0 +1,19 @@
+/* service/http.h - the HTTP library, behind which nobody looks. */
+#ifndef SERVICE_HTTP_H
+#define SERVICE_HTTP_H
+
+#include "service/request.h"
+
+typedef struct http_server http_server;
+/* handle is called once a request, on the connection's thread, and fills the reply. */
+typedef void (*http_handle_fn)(void *ctx, service_request *r, service_reply *reply);
+
+tarn_code http_start(tarn_env *env, const service_options *options, http_handle_fn handle,
+                     void *ctx, http_server **out, tarn_error *err) TARN_MUST_USE;
+uint16_t http_port(const http_server *server);
+/* No new connection, then waits for the requests at work. Takes NULL. */
+void http_stop(http_server *server);
+/* A header or (still encoded) query parameter; NULL: absent. */
+const char *http_value(void *connection, bool header, const char *name);
+
+#endif

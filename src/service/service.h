@@ -1,0 +1,29 @@
+/* service/service.h - where commits meet: an Iceberg REST catalog over any catalog, on
+ * libmicrohttpd.
+ *
+ * One thread a connection, made by the HTTP library; handlers may block. What they share is the
+ * catalog (any thread) and the commit queues (service/queue.h). */
+#ifndef SERVICE_SERVICE_H
+#define SERVICE_SERVICE_H
+
+#include "catalog/catalog.h"
+
+typedef struct rest_service rest_service;
+
+typedef struct service_options {
+    const char *host;     /* address to listen on; NULL: 127.0.0.1 */
+    uint16_t port;        /* 0: any free one */
+    uint32_t connections; /* at once; 0: 1000 */
+    uint32_t timeout_s;   /* of an idle or slow connection; 0: 60 */
+    size_t body_bytes;    /* the largest request; 0: 64 MiB */
+    tarn_str warehouse;   /* what clients may name in config; len 0: anything */
+} service_options;
+
+/* catalog outlives the service. */
+tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_options *options,
+                        rest_service **out, tarn_error *err) TARN_MUST_USE;
+uint16_t service_port(const rest_service *s);
+/* Takes no new request, waits for those at work, and frees. Takes NULL. */
+void service_stop(rest_service *s);
+
+#endif

@@ -1,0 +1,54 @@
+/* service/service_int.h - what the handlers share. */
+#ifndef SERVICE_SERVICE_INT_H
+#define SERVICE_SERVICE_INT_H
+
+#include "service/http.h"
+#include "service/queue.h"
+
+struct rest_service {
+    tarn_env *env;
+    tarn_catalog *catalog;
+    tarn_str warehouse;
+    commit_queues *queues;
+    http_server *http;
+    tarn_arena arena;
+};
+
+/* One line of the table of routes; pattern's parts in braces are taken from the path. */
+typedef struct service_route {
+    const char *method;
+    const char *pattern; /* "/v1/{prefix}/namespaces/{namespace}"; {prefix} is left out */
+    service_handler handle;
+    reply_subject subject;
+    bool hidden; /* not in config's list of endpoints */
+} service_route;
+extern const service_route SERVICE_ROUTES[];
+extern const size_t SERVICE_N_ROUTES;
+
+/* rest_namespace.c */
+tarn_code rest_config(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_list_namespaces(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_create_namespace(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_load_namespace(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_has_namespace(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_drop_namespace(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_update_namespace(service_request *r, service_reply *reply, tarn_error *err);
+/* rest_table.c */
+tarn_code rest_list_tables(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_create_table(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_register_table(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_load_table(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_has_table(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_drop_table(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_metrics(service_request *r, service_reply *reply, tarn_error *err);
+/* rest_commit.c */
+tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err);
+
+/* Idents as the specification writes lists of them, and one LoadTableResult. */
+tarn_code rest_put_page(service_request *r, service_reply *reply, const char *name,
+                        const tarn_ident *items, int32_t n, tarn_error *err) TARN_MUST_USE;
+tarn_code rest_put_table(service_reply *reply, const tarn_metadata *m, tarn_str location,
+                         bool config, tarn_error *err) TARN_MUST_USE;
+
+#endif
