@@ -2,43 +2,69 @@
  *
  * Rows of a batch are gathered per partition into a small stage, so that files are written in runs
  * of STAGE_ROWS whatever the number of partitions; a batch that lies in one partition goes through
- * uncopied when nothing is staged. */
+ * uncopied when nothing is staged. In a sorted table the stage takes all rows up to the memory
+ * budget, and row_order puts them in order.
+ *
+ * A file begins when its first row is staged (or written): its number and name are known from then
+ * on. It ends only between stages, and a stage never outlives the file that its rows were promised
+ * to: so with keep_order a row's position is known when it is staged. */
 #include "write/files/data_writer.h"
 
 #include "base/limits.h"
 #include "iceberg/location.h"
 #include "write/files/file_writer.h"
+#include "write/files/row_order.h"
 #include "write/partition/partition.h"
 
-#define STAGE_ROWS        4096
-#define TARGET_FILE_BYTES INT64_C(536870912)
-#define MEMORY_BYTES      (128u << 20)
-#define RELIEVE_BYTES     (4 << 20) /* a row group smaller than this is not worth ending */
+#define STAGE_ROWS      4096
+#define SORT_PIECE_ROWS 16384       /* gathered at once from a sorted stage */
+#define SORT_MAX_BYTES  (512 << 20) /* of a stage, whatever the budget: below LIMIT_BATCH_BYTES */
+#define MEMORY_BYTES    (128u << 20)
+#define RELIEVE_BYTES   (4 << 20) /* a row group smaller than this is not worth ending */
 
 typedef struct lane { /* one partition */
     const tarn_value *partition;
-    bool open;
+    int32_t number;    /* of the file that was begun; -1: none */
+    int64_t file_rows; /* written to it; those in the stage come after them */
+    bool open;         /* begun and has a writer */
     file_writer file;
     bool has_stage;
     tarn_builder stage;
     int64_t row_bytes; /* of a staged row, roughly */
+    tarn_buf last_key; /* sorted: of the open file's last row */
     int64_t buffered;  /* counted in data_writer.buffered */
     uint64_t last_used;
 } lane;
 
+typedef struct begun_file {
+    tarn_file entry; /* content, path, spec and partition from the beginning on */
+    bool finished;
+} begun_file;
+
+/* The files that were begun between two closes. */
+typedef struct file_round {
+    tarn_arena arena;
+    begun_file **files; /* number - first */
+    int32_t first, n, cap;
+} file_round;
+
 struct data_writer {
     tarn_env *env;
     tarn_store *store;
-    tarn_arena arena;       /* for the writer's life */
-    tarn_arena files_arena; /* of finished files, until close hands them out */
+    tarn_arena arena; /* for the writer's life */
+    file_round now, before;
     const tarn_metadata *metadata;
     const tarn_spec *spec;
-    const tarn_type *root;
+    tarn_content content;
+    const int32_t *equality_ids;
+    int32_t n_equality_ids;
+    bool keep_order;
+    const row_sorter *sorter; /* NULL: rows stay as they come */
+    int32_t sort_order_id;
     file_format_options format;
     tarn_partitioner *partitioner;
-    int32_t partition_id, task_id, file_count;
+    int32_t partition_id, task_id;
     char operation_id[37];
-    int64_t target_bytes;
     int64_t memory_bytes;
     int32_t max_open;
     lane **lanes; /* by partition_group.key */
@@ -46,17 +72,59 @@ struct data_writer {
     int32_t n_open;
     int64_t buffered;
     uint64_t tick;
-    tarn_file *files; /* finished, not handed out */
-    int32_t n_files, files_cap;
     tarn_code broken; /* why nothing may be handed out any more; OK: it may */
 };
+
+/* Equality delete files say by what they delete (as Iceberg's own do). */
+static tarn_code read_equality(data_writer *w, const data_writer_options *options,
+                               file_purpose *purpose, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_buf ids;
+    avro_meta *meta = ARENA_ARRAY(&w->arena, avro_meta, 2);
+    int32_t *copy = ARENA_ARRAY(&w->arena, int32_t, (size_t)options->n_equality_ids + 1);
+    buf_init(&ids, w->env, 0);
+    if (meta == NULL || copy == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    if (w->metadata->format_version < 2) {
+        code =
+            err_set(err, TARN_INVALID,
+                    "equality deletes need a table of format version 2 or 3, and this one has 1");
+        goto done;
+    }
+    for (int32_t i = 0; i < options->n_equality_ids; i++) {
+        copy[i] = options->equality_ids[i];
+        if (type_find_id(options->root, copy[i]) == NULL) {
+            code = err_set(err, TARN_INTERNAL, "equality column %d was not among the rows' columns",
+                           copy[i]);
+            goto done;
+        }
+        TRY(buf_printf(&ids, err, i == 0 ? "%d" : ",%d", copy[i]));
+    }
+    meta[0] = (avro_meta){STR("delete-type"), STR("equality")};
+    meta[1] = (avro_meta){STR("delete-field-ids"), arena_str(&w->arena, buf_str(&ids))};
+    if (meta[1].value.data == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    w->content = TARN_CONTENT_EQUALITY_DELETES;
+    w->equality_ids = copy;
+    w->n_equality_ids = options->n_equality_ids;
+    *purpose = (file_purpose){true, options->root, copy, options->n_equality_ids, meta, 2};
+done:
+    buf_release(&ids);
+    return code;
+}
 
 static tarn_code read_options(data_writer *w, const data_writer_options *options, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_type *partition_type;
+    file_purpose purpose = {0};
+    const tarn_sort_order *order = metadata_sort_order(options->metadata);
     w->metadata = options->metadata;
     w->spec = options->spec != NULL ? options->spec : metadata_spec(options->metadata);
-    w->root = metadata_schema(options->metadata)->root;
+    w->keep_order = options->keep_order;
     w->partition_id = options->partition_id;
     w->task_id = options->task_id;
     w->memory_bytes = (int64_t)(options->memory_bytes != 0 ? options->memory_bytes : MEMORY_BYTES);
@@ -66,11 +134,16 @@ static tarn_code read_options(data_writer *w, const data_writer_options *options
     } else {
         env_uuid_v4(w->env, w->operation_id);
     }
-    TRY(properties_i64(&w->metadata->properties, "write.target-file-size-bytes", TARGET_FILE_BYTES,
-                       &w->target_bytes, err));
-    TRY(file_format_options_init(&w->arena, w->metadata, &w->format, err));
+    if (options->root != NULL) {
+        TRY(read_equality(w, options, &purpose, err));
+    }
+    TRY(file_format_options_init(&w->arena, w->metadata, &purpose, &w->format, err));
     TRY(spec_partition_type(&w->arena, w->spec, w->metadata, &partition_type, err));
-    TRY(partitioner_new(w->env, w->root, w->spec, partition_type, &w->partitioner, err));
+    TRY(partitioner_new(w->env, w->format.root, w->spec, partition_type, &w->partitioner, err));
+    if (!w->keep_order) {
+        TRY(row_sorter_new(&w->arena, w->format.root, order, &w->sorter, err));
+        w->sort_order_id = w->sorter != NULL ? order->order_id : 0;
+    }
 done:
     return code;
 }
@@ -84,7 +157,8 @@ tarn_code data_writer_new(tarn_env *env, tarn_store *store, const data_writer_op
     w->env = env;
     w->store = store;
     arena_init(&w->arena, env);
-    arena_init(&w->files_arena, env);
+    arena_init(&w->now.arena, env);
+    arena_init(&w->before.arena, env);
     tarn_code code = read_options(w, options, err);
     if (code == TARN_OK) {
         *out = w;
@@ -113,47 +187,84 @@ static tarn_code lane_for(data_writer *w, const partition_group *group, lane **o
             return err_nomem(err);
         }
         w->lanes[key]->partition = group->partition;
+        w->lanes[key]->number = -1;
+        buf_init(&w->lanes[key]->last_key, w->env, 0);
         w->n_lanes = key >= w->n_lanes ? key + 1 : w->n_lanes;
     }
     *out = w->lanes[key];
     return TARN_OK;
 }
 
+static int64_t staged_bytes(const data_writer *w, const lane *l) {
+    int64_t row_bytes = l->row_bytes + (w->sorter != NULL ? ROW_ORDER_BYTES : 0);
+    return l->has_stage ? l->stage.length * row_bytes : 0;
+}
+
 static void count_buffered(data_writer *w, lane *l) {
-    int64_t staged = l->has_stage ? l->stage.length * l->row_bytes : 0;
-    int64_t now = (l->open ? file_writer_buffered_bytes(&l->file) : 0) + staged;
+    int64_t now = (l->open ? file_writer_buffered_bytes(&l->file) : 0) + staged_bytes(w, l);
     w->buffered += now - l->buffered;
     l->buffered = now;
 }
 
-/* Room to note a file, had before it is finished: so it is handed out or removed whatever fails
- * later (invariant 2). */
-static tarn_code reserve_file(data_writer *w, tarn_error *err) {
-    if (w->n_files < w->files_cap) {
-        return TARN_OK;
-    }
-    int32_t cap = w->files_cap == 0 ? 64 : w->files_cap * 2;
-    tarn_file *files = arena_grow(&w->files_arena, w->files, (size_t)w->files_cap * sizeof *files,
-                                  (size_t)cap * sizeof *files);
-    if (files == NULL) {
-        return err_nomem(err);
-    }
-    w->files = files;
-    w->files_cap = cap;
-    return TARN_OK;
-}
-
-static tarn_code open_file(data_writer *w, lane *l, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    tarn_str path;
-    char *name = arena_printf(&w->files_arena, "%05d-%d-%s-%05d.%s", w->partition_id, w->task_id,
-                              w->operation_id, ++w->file_count, w->format.extension);
+static tarn_code name_file(data_writer *w, const lane *l, begun_file *file, tarn_error *err) {
+    const char *suffix = w->content == TARN_CONTENT_DATA ? "" : "-eq-deletes";
+    char *name =
+        arena_printf(&w->now.arena, "%05d-%d-%s-%05d%s.%s", w->partition_id, w->task_id,
+                     w->operation_id, w->now.first + w->now.n + 1, suffix, w->format.extension);
     if (name == NULL) {
         return err_nomem(err);
     }
-    TRY(location_data_file(&w->files_arena, w->metadata, w->spec, l->partition, str_of(name), &path,
-                           err));
-    TRY(file_writer_open(&l->file, w->env, w->store, &w->format, path, err));
+    return location_data_file(&w->now.arena, w->metadata, w->spec, l->partition, str_of(name),
+                              &file->entry.path, err);
+}
+
+/* Gives the lane a file: a number, a name and a place for its entry, had before there is anything
+ * in the store, so that it is handed out or removed whatever fails later (invariant 2). */
+static tarn_code begin_file(data_writer *w, lane *l, tarn_error *err) {
+    file_round *round = &w->now;
+    if (l->number >= 0) {
+        return TARN_OK;
+    }
+    if (round->n == round->cap) {
+        int32_t cap = round->cap == 0 ? 64 : round->cap * 2;
+        begun_file **files =
+            arena_grow(&round->arena, round->files, (size_t)round->cap * sizeof *files,
+                       (size_t)cap * sizeof *files);
+        if (files == NULL) {
+            return err_nomem(err);
+        }
+        round->files = files;
+        round->cap = cap;
+    }
+    begun_file *file = ARENA_NEW(&round->arena, begun_file);
+    if (file == NULL) {
+        return err_nomem(err);
+    }
+    tarn_code code = name_file(w, l, file, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    file->entry.content = w->content;
+    file->entry.spec_id = w->spec->spec_id;
+    file->entry.n_partition = w->spec->n_fields;
+    file->entry.partition = l->partition;
+    round->files[round->n] = file;
+    l->number = round->first + round->n++;
+    l->file_rows = 0;
+    return TARN_OK;
+}
+
+static begun_file *file_of(const data_writer *w, const lane *l) {
+    return w->now.files[l->number - w->now.first];
+}
+
+static tarn_code make_room(data_writer *w, tarn_error *err);
+
+static tarn_code open_file(data_writer *w, lane *l, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    TRY(make_room(w, err));
+    TRY(begin_file(w, l, err));
+    TRY(file_writer_open(&l->file, w->env, w->store, &w->format, file_of(w, l)->entry.path, err));
     l->open = true;
     w->n_open++;
 done:
@@ -161,41 +272,67 @@ done:
 }
 
 static tarn_code finish_file(data_writer *w, lane *l, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    tarn_file file;
-    TRY(reserve_file(w, err));
+    tarn_file entry;
+    begun_file *file = file_of(w, l);
     l->open = false;
+    l->number = -1;
     w->n_open--;
-    code = file_writer_close(&l->file, &w->files_arena, &file, err);
+    tarn_code code = file_writer_close(&l->file, &w->now.arena, &entry, err);
     count_buffered(w, l);
     if (code != TARN_OK) {
         /* It may lie there all the same: a lost answer (B64). Its name is ours alone. */
-        store_discard(w->store, l->file.path);
-        goto done;
+        store_discard(w->store, file->entry.path);
+        return code;
     }
-    file.spec_id = w->spec->spec_id;
-    file.n_partition = w->spec->n_fields;
-    file.partition = l->partition;
-    w->files[w->n_files++] = file;
-done:
-    return code;
+    entry.content = w->content;
+    entry.spec_id = file->entry.spec_id;
+    entry.n_partition = file->entry.n_partition;
+    entry.partition = file->entry.partition;
+    entry.sort_order_id = w->sort_order_id;
+    entry.equality_ids = w->equality_ids;
+    entry.n_equality_ids = w->n_equality_ids;
+    file->entry = entry;
+    file->finished = true;
+    return TARN_OK;
 }
-
-static tarn_code make_room(data_writer *w, tarn_error *err);
 
 static tarn_code write_to_file(data_writer *w, lane *l, const tarn_batch *batch, tarn_error *err) {
     tarn_code code = TARN_OK;
     if (!l->open) {
-        TRY(make_room(w, err));
         TRY(open_file(w, l, err));
     }
     l->last_used = ++w->tick;
     TRY(file_writer_write(&l->file, batch, err));
-    if (file_writer_written_bytes(&l->file) >= w->target_bytes) {
+    l->file_rows += batch_rows(batch);
+    if (file_writer_written_bytes(&l->file) >= w->format.target_bytes) {
         TRY(finish_file(w, l, err));
     }
 done:
     count_buffered(w, l);
+    return code;
+}
+
+/* Writes a stage in the table's order. The open file goes on only where it stays sorted. */
+static tarn_code write_sorted(data_writer *w, lane *l, const tarn_batch *batch, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    row_order order;
+    tarn_batch piece;
+    memset(&piece, 0, sizeof piece);
+    TRY(row_order_make(w->sorter, w->env, batch, &order, err));
+    if (l->open && str_cmp(row_order_key(&order, 0), buf_str(&l->last_key)) < 0) {
+        TRY(finish_file(w, l, err));
+    }
+    for (int64_t row = 0; row < order.n; row += SORT_PIECE_ROWS) {
+        int64_t n = order.n - row < SORT_PIECE_ROWS ? order.n - row : SORT_PIECE_ROWS;
+        TRY(batch_gather(w->env, batch, order.rows + row, n, &piece, err));
+        TRY(write_to_file(w, l, &piece, err));
+        batch_release(&piece);
+    }
+    buf_reset(&l->last_key);
+    TRY(buf_append_str(&l->last_key, row_order_key(&order, order.n - 1), err));
+done:
+    batch_release(&piece);
+    row_order_release(&order);
     return code;
 }
 
@@ -207,9 +344,14 @@ static tarn_code flush_stage(data_writer *w, lane *l, tarn_error *err) {
         return TARN_OK;
     }
     TRY(builder_finish_batch(&l->stage, &batch, err));
-    TRY(write_to_file(w, l, &batch, err));
+    if (w->sorter != NULL) {
+        TRY(write_sorted(w, l, &batch, err));
+    } else {
+        TRY(write_to_file(w, l, &batch, err));
+    }
 done:
     batch_release(&batch);
+    count_buffered(w, l);
     return code;
 }
 
@@ -223,6 +365,7 @@ static tarn_code close_lane(data_writer *w, lane *l, tarn_error *err) {
         l->has_stage = false;
         count_buffered(w, l);
     }
+    buf_release(&l->last_key);
     return code;
 }
 
@@ -240,11 +383,24 @@ static tarn_code make_room(data_writer *w, tarn_error *err) {
         }
     }
     tarn_assert(coldest != NULL);
-    return finish_file(w, coldest, err);
+    return close_lane(w, coldest, err);
 }
 
-/* Keeps buffered bytes under the budget (invariant 4): a large row group is written out, and where
- * all are small the coldest lane is closed. */
+/* Writes out what a lane holds most of. */
+static tarn_code relieve_lane(data_writer *w, lane *l, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (staged_bytes(w, l) >= RELIEVE_BYTES) {
+        TRY(flush_stage(w, l, err));
+    } else if (l->open) {
+        TRY(file_writer_relieve(&l->file, err));
+    }
+    count_buffered(w, l);
+done:
+    return code;
+}
+
+/* Keeps buffered bytes under the budget (invariant 4): a large stage or row group is written out,
+ * and where all are small the coldest lane is closed. */
 static tarn_code relieve_memory(data_writer *w, tarn_error *err) {
     tarn_code code = TARN_OK;
     while (w->buffered > w->memory_bytes) {
@@ -262,9 +418,8 @@ static tarn_code relieve_memory(data_writer *w, tarn_error *err) {
             break;
         }
         int64_t before = w->buffered;
-        if (largest->open && largest->buffered >= RELIEVE_BYTES) {
-            TRY(file_writer_relieve(&largest->file, err));
-            count_buffered(w, largest);
+        if (largest->buffered >= RELIEVE_BYTES) {
+            TRY(relieve_lane(w, largest, err));
         }
         if (w->buffered >= before) {
             TRY(close_lane(w, coldest, err));
@@ -278,7 +433,7 @@ static tarn_code stage_rows(data_writer *w, lane *l, const tarn_batch *batch,
                             const partition_group *group, int64_t row_bytes, tarn_error *err) {
     tarn_code code = TARN_OK;
     if (!l->has_stage) {
-        TRY(builder_init(&l->stage, w->env, w->root, err));
+        TRY(builder_init(&l->stage, w->env, w->format.root, err));
         l->has_stage = true;
     }
     l->row_bytes = row_bytes;
@@ -286,7 +441,7 @@ static tarn_code stage_rows(data_writer *w, lane *l, const tarn_batch *batch,
     tarn_view rows;
     view_array(&batch->array, batch->type, &rows);
     TRY(builder_gather(&l->stage, &rows, group->rows, group->n_rows, err));
-    if (l->stage.length >= STAGE_ROWS) {
+    if (w->sorter != NULL ? staged_bytes(w, l) >= SORT_MAX_BYTES : l->stage.length >= STAGE_ROWS) {
         TRY(flush_stage(w, l, err));
     }
     count_buffered(w, l);
@@ -294,16 +449,25 @@ done:
     return code;
 }
 
+/* Where the group's rows will be: behind those that are written or staged. */
+static void locate_rows(const lane *l, const partition_group *group, row_location *out) {
+    int64_t position = l->file_rows + (l->has_stage ? l->stage.length : 0);
+    for (int64_t i = 0; i < group->n_rows; i++) {
+        out[group->rows[i]] = (row_location){l->number, position + i};
+    }
+}
+
 static tarn_code check_required(const data_writer *w, const tarn_batch *batch, tarn_error *err) {
-    for (int32_t i = 0; i < w->root->n_fields; i++) {
+    const tarn_type *root = w->format.root;
+    for (int32_t i = 0; i < root->n_fields; i++) {
         tarn_view column;
-        if (!w->root->fields[i].required) {
+        if (!root->fields[i].required) {
             continue;
         }
         view_column(batch, i, &column);
         if (view_null_count(&column) > 0) {
             return err_set(err, TARN_INVALID, "column %.*s is required and held a null",
-                           STR_ARG(w->root->fields[i].name));
+                           STR_ARG(root->fields[i].name));
         }
     }
     return TARN_OK;
@@ -313,7 +477,13 @@ static tarn_code refuse_broken(const data_writer *w, tarn_error *err) {
     return err_set(err, w->broken, "an earlier write of this writer failed; its rows were dropped");
 }
 
-static tarn_code write_rows(data_writer *w, const tarn_batch *batch, tarn_error *err) {
+/* Whether the whole batch may go to the lane's file as it is. */
+static bool goes_through(const data_writer *w, const lane *l, int64_t rows) {
+    return w->sorter == NULL && rows >= STAGE_ROWS / 4 && (!l->has_stage || l->stage.length == 0);
+}
+
+static tarn_code write_rows(data_writer *w, const tarn_batch *batch, row_location *out,
+                            tarn_error *err) {
     tarn_code code = TARN_OK;
     const partition_group *groups;
     size_t n_groups;
@@ -323,7 +493,11 @@ static tarn_code write_rows(data_writer *w, const tarn_batch *batch, tarn_error 
     for (size_t g = 0; g < n_groups; g++) {
         lane *l = NULL;
         TRY(lane_for(w, &groups[g], &l, err));
-        if (n_groups == 1 && rows >= STAGE_ROWS / 4 && (!l->has_stage || l->stage.length == 0)) {
+        if (out != NULL) {
+            TRY(begin_file(w, l, err));
+            locate_rows(l, &groups[g], out);
+        }
+        if (n_groups == 1 && goes_through(w, l, rows)) {
             TRY(write_to_file(w, l, batch, err));
         } else {
             TRY(stage_rows(w, l, batch, &groups[g], row_bytes, err));
@@ -334,7 +508,8 @@ done:
     return code;
 }
 
-tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error *err) {
+static tarn_code write_batch(data_writer *w, const tarn_batch *batch, row_location *out,
+                             tarn_error *err) {
     if (w->broken != TARN_OK) {
         return refuse_broken(w, err);
     }
@@ -344,23 +519,66 @@ tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error 
     tarn_code code = check_required(w, batch, err);
     if (code == TARN_OK) {
         w->broken = code =
-            write_rows(w, batch, err); /* half of the batch may be in (invariant 5) */
+            write_rows(w, batch, out, err); /* half of the batch may be in (invariant 5) */
     }
     return code;
 }
 
-static void remove_finished(data_writer *w) {
-    write_result result = {.files = w->files, .n_files = w->n_files};
-    write_result_remove(w->store, &result);
-    w->n_files = 0;
+tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error *err) {
+    return write_batch(w, batch, NULL, err);
 }
 
-static void forget_files(data_writer *w) {
-    arena_release(&w->files_arena);
-    arena_init(&w->files_arena, w->env);
-    w->files = NULL;
-    w->n_files = 0;
-    w->files_cap = 0;
+tarn_code data_writer_locate(data_writer *w, const tarn_batch *batch, row_location *out,
+                             tarn_error *err) {
+    if (!w->keep_order) {
+        return err_set(err, TARN_INTERNAL, "rows were to be located by a writer that moves them");
+    }
+    return write_batch(w, batch, out, err);
+}
+
+const tarn_file *data_writer_file(const data_writer *w, int32_t number) {
+    const file_round *round = number >= w->now.first ? &w->now : &w->before;
+    tarn_assert(number >= round->first && number - round->first < round->n);
+    return &round->files[number - round->first]->entry;
+}
+
+static void remove_finished(data_writer *w) {
+    for (int32_t i = 0; i < w->now.n; i++) {
+        if (w->now.files[i]->finished) {
+            store_discard(w->store, w->now.files[i]->entry.path);
+            w->now.files[i]->finished = false;
+        }
+    }
+}
+
+static void begin_round(data_writer *w) {
+    int32_t next = w->now.first + w->now.n;
+    arena_release(&w->before.arena);
+    w->before = w->now;
+    arena_init(&w->before.arena, w->env);
+    arena_move(&w->before.arena, &w->now.arena);
+    w->now = (file_round){.first = next};
+    arena_init(&w->now.arena, w->env);
+}
+
+static tarn_code copy_files(data_writer *w, tarn_arena *arena, write_result *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    int32_t n = w->now.n;
+    int64_t rows = 0;
+    tarn_file *files = ARENA_ARRAY(arena, tarn_file, (size_t)n + 1);
+    if (files == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        tarn_assert(w->now.files[i]->finished);
+        TRY(file_copy(arena, &w->now.files[i]->entry, &files[i], err));
+        rows += files[i].record_count;
+    }
+    *out = w->content == TARN_CONTENT_DATA
+               ? (write_result){.files = files, .n_files = n, .rows = rows}
+               : (write_result){.deletes = files, .n_deletes = n, .deleted_rows = rows};
+done:
+    return code;
 }
 
 tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out, tarn_error *err) {
@@ -374,20 +592,8 @@ tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out
             TRY(close_lane(w, w->lanes[i], err));
         }
     }
-    tarn_file *files = ARENA_ARRAY(arena, tarn_file, (size_t)w->n_files + 1);
-    if (files == NULL) {
-        code = err_nomem(err);
-        goto done;
-    }
-    int64_t rows = 0;
-    for (int32_t i = 0; i < w->n_files; i++) {
-        TRY(file_copy(arena, &w->files[i], &files[i], err));
-        rows += files[i].record_count;
-    }
-    out->files = files;
-    out->n_files = w->n_files;
-    out->rows = rows;
-    forget_files(w);
+    TRY(copy_files(w, arena, out, err));
+    begin_round(w);
 done:
     if (code != TARN_OK) {
         w->broken = code;
@@ -408,21 +614,26 @@ void data_writer_free(data_writer *w) {
         if (l != NULL && l->has_stage) {
             builder_release(&l->stage);
         }
+        if (l != NULL) {
+            buf_release(&l->last_key);
+        }
     }
     remove_finished(w);
     partitioner_free(w->partitioner);
     env_free(w->env, w->lanes);
-    arena_release(&w->files_arena);
+    arena_release(&w->now.arena);
+    arena_release(&w->before.arena);
     arena_release(&w->arena);
     env_free(w->env, w);
 }
 
 void write_result_remove(tarn_store *store, const write_result *result) {
     for (int32_t i = 0; i < result->n_files; i++) {
-        tarn_error err = TARN_ERROR_INIT;
-        tarn_code code = store_remove(store, result->files[i].path, &err);
-        if (code != TARN_OK && code != TARN_NOT_FOUND) {
-            env_log(store->env, TARN_LOG_WARN, "files", "cleanup", "%s", err.message);
+        store_discard(store, result->files[i].path);
+    }
+    for (int32_t i = 0; i < result->n_deletes; i++) { /* vectors of one file stand in a row */
+        if (i == 0 || !str_eq(result->deletes[i].path, result->deletes[i - 1].path)) {
+            store_discard(store, result->deletes[i].path);
         }
     }
 }

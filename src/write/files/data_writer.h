@@ -4,7 +4,13 @@
  * exactly one write result or removed by abort; 3 at most `max_open` files are open, the one
  * written to longest ago is closed first; 4 buffered bytes stay under `memory_bytes` by closing the
  * largest; 5 after a failure in the middle of a batch nothing is handed out any more, so that no
- * batch is committed in part. */
+ * batch is committed in part; 6 every file of a sorted table is sorted by itself.
+ *
+ * Sorting (a default sort order, and not keep_order): a partition's rows are held until they reach
+ * its share of memory_bytes, or the writer closes; then they are sorted, and go on in the open file
+ * where none of them lies before its last row, else into a new one. So a file of rows that come
+ * unsorted is bounded by memory_bytes (unpacked, by all partitions together) as well as by the
+ * target size; rows that come sorted make files of the target size. */
 #ifndef WRITE_FILES_DATA_WRITER_H
 #define WRITE_FILES_DATA_WRITER_H
 
@@ -18,13 +24,15 @@ typedef struct data_writer_options {
         *metadata;         /* outlives the writer: current schema, properties (write.format.default
                               parquet|avro, write.target-file-size-bytes 512 MB, write.parquet.*) */
     const tarn_spec *spec; /* NULL: the default one */
-    int32_t partition_id, task_id; /* parts of file names */
+    int32_t partition_id, task_id; /* parts of file names; with operation_id not those of another
+                                      writer of the same kind of files */
     const char *operation_id;      /* uuid text; NULL: a fresh one */
     size_t memory_bytes;           /* 0: 128 MiB */
     int32_t max_open;              /* 0: LIMIT_OPEN_WRITERS */
     /* Equality delete files instead of data files: batches are rows of `root` (fields of the
-     * current schema with their ids, the key and the partition sources among them), and the files'
-     * entries are EQUALITY_DELETES with these ids. NULL: data files. */
+     * current schema with their ids, the key and the partition sources among them; outlives the
+     * writer), and the files' entries are EQUALITY_DELETES with these ids (format version 2 and
+     * up). NULL: data files. */
     const tarn_type *root;
     const int32_t *equality_ids;
     int32_t n_equality_ids;
@@ -65,7 +73,8 @@ tarn_code data_writer_locate(data_writer *w, const tarn_batch *batch, row_locati
 /* Path, spec and partition of a file by number, also of one that is not finished; valid until the
  * close after the next. */
 const tarn_file *data_writer_file(const data_writer *w, int32_t number);
-/* Finishes all open files. On failure everything written is removed (best effort), and only free is
+/* Finishes all open files and sets all of out: files, or deletes where the writer makes equality
+ * deletes. On failure everything written is removed (best effort), and only free is
  * left to call. The writer can go on writing after a successful close (next checkpoint). */
 tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out,
                             tarn_error *err) TARN_MUST_USE;

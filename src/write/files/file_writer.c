@@ -1,83 +1,159 @@
 /* write/files/file_writer.c - see file_writer.h. */
 #include "write/files/file_writer.h"
 
+#define TARGET_FILE_BYTES   INT64_C(536870912)
+#define TARGET_DELETE_BYTES INT64_C(67108864)
+
+/* Metrics of these columns are kept whole, whatever the properties say of them: they come last. */
+static tarn_code add_full_columns(tarn_arena *arena, const file_purpose *purpose,
+                                  file_format_options *out, tarn_error *err) {
+    size_t n = out->parquet.n_columns;
+    parquet_column_options *columns =
+        ARENA_ARRAY(arena, parquet_column_options, n + (size_t)purpose->n_full_ids + 1);
+    tarn_buf name;
+    tarn_code code = TARN_OK;
+    buf_init(&name, arena->env, LIMIT_METADATA_JSON_BYTES);
+    if (columns == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    if (n > 0) {
+        memcpy(columns, out->parquet.columns, n * sizeof *columns);
+    }
+    for (int32_t i = 0; i < purpose->n_full_ids; i++) {
+        parquet_column_options *column = &columns[n++];
+        buf_reset(&name);
+        TRY(type_full_name(out->root, purpose->full_ids[i], &name, err));
+        column->name = arena_str(arena, buf_str(&name));
+        if (column->name.data == NULL) {
+            code = err_nomem(err);
+            goto done;
+        }
+        column->has_metrics = true;
+        column->metrics.mode = PARQUET_METRICS_FULL;
+    }
+    out->parquet.columns = columns;
+    out->parquet.n_columns = n;
+done:
+    buf_release(&name);
+    return code;
+}
+
 static tarn_code read_parquet_options(tarn_arena *arena, const tarn_metadata *m,
-                                      file_format_options *out, tarn_error *err) {
+                                      const file_purpose *purpose, file_format_options *out,
+                                      tarn_error *err) {
+    tarn_code code = TARN_OK;
     parquet_property *properties =
         ARENA_ARRAY(arena, parquet_property, (size_t)m->properties.count + 1);
-    parquet_property *schema = ARENA_NEW(arena, parquet_property);
-    if (properties == NULL || schema == NULL) {
+    parquet_property *meta = ARENA_ARRAY(arena, parquet_property, (size_t)out->n_meta);
+    if (properties == NULL || meta == NULL) {
         return err_nomem(err);
     }
     for (int32_t i = 0; i < m->properties.count; i++) {
         properties[i].key = m->properties.items[i].key;
         properties[i].value = m->properties.items[i].value;
     }
+    for (int32_t i = 0; i < out->n_meta; i++) {
+        meta[i].key = out->meta[i].key;
+        meta[i].value = out->meta[i].value;
+    }
     parquet_write_options_init(&out->parquet);
-    tarn_code code = parquet_write_options_parse(arena, properties, (size_t)m->properties.count,
-                                                 false, &out->parquet, err);
-    schema->key = out->schema_meta.key;
-    schema->value = out->schema_meta.value;
-    out->parquet.key_values = schema;
-    out->parquet.n_key_values = 1;
+    TRY(parquet_write_options_parse(arena, properties, (size_t)m->properties.count,
+                                    purpose->deletes, &out->parquet, err));
+    out->parquet.key_values = meta;
+    out->parquet.n_key_values = (size_t)out->n_meta;
+    if (purpose->n_full_ids > 0) {
+        TRY(add_full_columns(arena, purpose, out, err));
+    }
+done:
     return code;
 }
 
-static tarn_code read_avro_options(const tarn_metadata *m, file_format_options *out,
+static tarn_code read_avro_options(const tarn_metadata *m, bool deletes, file_format_options *out,
                                    tarn_error *err) {
+    tarn_code code = TARN_OK;
     tarn_str name = properties_str(&m->properties, "write.avro.compression-codec", "gzip");
-    int64_t level;
+    int64_t level = CODEC_LEVEL_DEFAULT;
+    TRY(properties_i64(&m->properties, "write.avro.compression-level", level, &level, err));
+    if (deletes) {
+        (void)properties_get(&m->properties, "write.delete.avro.compression-codec", &name);
+        TRY(properties_i64(&m->properties, "write.delete.avro.compression-level", level, &level,
+                           err));
+    }
     if (!codec_from_name(name, &out->avro_codec)) {
         return err_set(err, TARN_INVALID,
-                       "property write.avro.compression-codec was \"%.*s\", which is no codec",
-                       STR_ARG(name));
+                       "property write.%savro.compression-codec was \"%.*s\", which is no codec",
+                       deletes ? "delete." : "", STR_ARG(name));
     }
-    out->avro_level = CODEC_LEVEL_DEFAULT;
-    tarn_code code = properties_i64(&m->properties, "write.avro.compression-level",
-                                    CODEC_LEVEL_DEFAULT, &level, err);
-    if (code == TARN_OK) {
-        out->avro_level = (int)level;
-    }
+    out->avro_level = (int)level;
+done:
     return code;
 }
 
-static tarn_code make_schema_meta(tarn_arena *arena, const tarn_schema *schema, avro_meta *out,
-                                  tarn_error *err) {
+/* iceberg.schema, and what the purpose adds. */
+static tarn_code make_meta(tarn_arena *arena, const tarn_metadata *m, const file_purpose *purpose,
+                           file_format_options *out, tarn_error *err) {
     tarn_buf text;
     json_writer w;
+    tarn_schema schema = *metadata_schema(m);
+    avro_meta *meta = ARENA_ARRAY(arena, avro_meta, (size_t)purpose->n_meta + 1);
+    if (meta == NULL) {
+        return err_nomem(err);
+    }
+    if (purpose->root != NULL) {
+        schema = (tarn_schema){.schema_id = schema.schema_id, .root = purpose->root};
+    }
+    out->root = schema.root;
     buf_init(&text, arena->env, LIMIT_METADATA_JSON_BYTES);
     json_begin(&w, &text, false, err);
-    schema_put_json(schema, &w);
+    schema_put_json(&schema, &w);
     tarn_code code = json_end(&w);
     if (code == TARN_OK) {
-        out->key = STR("iceberg.schema");
-        out->value = arena_str(arena, buf_str(&text));
-        code = out->value.data != NULL ? TARN_OK : err_nomem(err);
+        meta[0].key = STR("iceberg.schema");
+        meta[0].value = arena_str(arena, buf_str(&text));
+        code = meta[0].value.data != NULL ? TARN_OK : err_nomem(err);
     }
+    for (int32_t i = 0; i < purpose->n_meta; i++) {
+        meta[i + 1] = purpose->meta[i];
+    }
+    out->meta = meta;
+    out->n_meta = purpose->n_meta + 1;
     buf_release(&text);
     return code;
 }
 
+tarn_code file_target_bytes(const tarn_metadata *m, bool deletes, int64_t *out, tarn_error *err) {
+    return deletes ? properties_i64(&m->properties, "write.delete.target-file-size-bytes",
+                                    TARGET_DELETE_BYTES, out, err)
+                   : properties_i64(&m->properties, "write.target-file-size-bytes",
+                                    TARGET_FILE_BYTES, out, err);
+}
+
 tarn_code file_format_options_init(tarn_arena *arena, const tarn_metadata *m,
-                                   file_format_options *out, tarn_error *err) {
+                                   const file_purpose *purpose, file_format_options *out,
+                                   tarn_error *err) {
     tarn_code code = TARN_OK;
-    const tarn_schema *schema = metadata_schema(m);
+    const char *key = "write.format.default";
     memset(out, 0, sizeof *out);
-    out->root = schema->root;
-    TRY(make_schema_meta(arena, schema, &out->schema_meta, err));
-    tarn_str format = properties_str(&m->properties, "write.format.default", "parquet");
+    TRY(file_target_bytes(m, purpose->deletes, &out->target_bytes, err));
+    TRY(make_meta(arena, m, purpose, out, err));
+    tarn_str format = properties_str(&m->properties, key, "parquet");
+    if (purpose->deletes &&
+        properties_get(&m->properties, "write.delete.format.default", &format)) {
+        key = "write.delete.format.default";
+    }
     if (str_eq_nocase(format, STR("parquet"))) {
         out->format = TARN_FORMAT_PARQUET;
         out->extension = "parquet";
-        TRY(read_parquet_options(arena, m, out, err));
+        TRY(read_parquet_options(arena, m, purpose, out, err));
     } else if (str_eq_nocase(format, STR("avro"))) {
         out->format = TARN_FORMAT_AVRO;
         out->extension = "avro";
-        TRY(read_avro_options(m, out, err));
+        TRY(read_avro_options(m, purpose->deletes, out, err));
     } else {
-        code = err_set(err, TARN_UNSUPPORTED,
-                       "property write.format.default was \"%.*s\"; parquet and avro are written",
-                       STR_ARG(format));
+        code =
+            err_set(err, TARN_UNSUPPORTED, "property %s was \"%.*s\"; parquet and avro are written",
+                    key, STR_ARG(format));
     }
 done:
     return code;
@@ -100,8 +176,8 @@ tarn_code file_writer_open(file_writer *w, tarn_env *env, tarn_store *store,
         avro.record_name = STR("table");
         avro.codec = options->avro_codec;
         avro.level = options->avro_level;
-        avro.meta = &options->schema_meta;
-        avro.n_meta = 1;
+        avro.meta = options->meta;
+        avro.n_meta = (size_t)options->n_meta;
         code = avro_writer_open(env, sink, options->root, &avro, &w->avro, err);
     }
     if (code != TARN_OK) {

@@ -1,5 +1,5 @@
-/* write/files/file_writer.h - one data file in the making, whatever its format
- * (write.format.default). */
+/* write/files/file_writer.h - one data or delete file in the making, whatever its format
+ * (write.format.default, write.delete.format.default). */
 #ifndef WRITE_FILES_FILE_WRITER_H
 #define WRITE_FILES_FILE_WRITER_H
 
@@ -10,21 +10,38 @@
 #include "store/store.h"
 #include "table/file_entry.h"
 
-/* What all data files of one writer have in common, worked out once from the table's properties. */
+/* What files are made for, where it is not data: all members may be zero. */
+typedef struct file_purpose {
+    bool deletes;            /* write.delete.* go before the properties of data files */
+    const tarn_type *root;   /* of the rows; NULL: the current schema's */
+    const int32_t *full_ids; /* columns whose metrics are kept whole */
+    int32_t n_full_ids;
+    const avro_meta *meta; /* more that a file says of itself, besides its schema */
+    int32_t n_meta;
+} file_purpose;
+
+/* What all files of one writer have in common, worked out once from the table's properties. */
 typedef struct file_format_options {
     tarn_file_format format; /* parquet or avro */
-    const tarn_type *root;   /* the current schema's struct */
+    const tarn_type *root;
+    int64_t target_bytes;
     parquet_write_options parquet;
     codec_kind avro_codec;
     int avro_level;
-    avro_meta schema_meta; /* iceberg.schema, for readers that look for it */
+    const avro_meta *meta; /* iceberg.schema, for readers that look for it, and the purpose's */
+    int32_t n_meta;
     const char *extension;
 } file_format_options;
 
-/* Lives in arena. INVALID names a property that says nothing sensible; UNSUPPORTED: a format that
- * is not written. */
+/* How large files grow: write.target-file-size-bytes (512 MB), or
+ * write.delete.target-file-size-bytes (64 MB). */
+tarn_code file_target_bytes(const tarn_metadata *m, bool deletes, int64_t *out,
+                            tarn_error *err) TARN_MUST_USE;
+/* Lives in arena, and borrows from purpose. INVALID names a property that says nothing sensible;
+ * UNSUPPORTED: a format that is not written. */
 tarn_code file_format_options_init(tarn_arena *arena, const tarn_metadata *m,
-                                   file_format_options *out, tarn_error *err) TARN_MUST_USE;
+                                   const file_purpose *purpose, file_format_options *out,
+                                   tarn_error *err) TARN_MUST_USE;
 
 typedef struct file_writer {
     const file_format_options *options;
