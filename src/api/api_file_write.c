@@ -1,53 +1,8 @@
-/* api/api_file_write.c - include/tarn/file.h, writing; and the counting stream that progress is
- * read from. */
-#include "api/api_file.h"
+/* api/api_file_write.c - include/tarn/file.h, writing. */
 #include "api/handles.h"
 #include "format/parquet/parquet_write.h"
+#include "source/file_reader.h"
 #include "store/store_stdio.h"
-
-/* ---- counting ---- */
-
-typedef struct counted_stream {
-    io_stream base;
-    io_stream *inner;
-    tarn_file_reader *reader;
-} counted_stream;
-
-static tarn_code counted_read(io_stream *stream, void *dst, size_t cap, size_t *got,
-                              tarn_error *err) {
-    counted_stream *s = (counted_stream *)stream;
-    tarn_code code = s->inner->read(s->inner, dst, cap, got, err);
-    if (code == TARN_OK) {
-        __atomic_add_fetch(&s->reader->read_bytes, (int64_t)*got, __ATOMIC_RELAXED);
-    }
-    return code;
-}
-
-static void counted_close(io_stream *stream) {
-    counted_stream *s = (counted_stream *)stream;
-    s->inner->close(s->inner);
-    env_free(stream->env, s);
-}
-
-tarn_code file_counted_stream(tarn_file_reader *r, io_source *source, io_stream **out,
-                              tarn_error *err) {
-    counted_stream *s = env_calloc(r->env, 1, sizeof *s);
-    if (s == NULL) {
-        return err_nomem(err);
-    }
-    tarn_code code = io_stream_source(source, &s->inner, err);
-    if (code != TARN_OK) {
-        env_free(r->env, s);
-        return code;
-    }
-    s->base.env = r->env;
-    s->base.name = r->name;
-    s->base.read = counted_read;
-    s->base.close = counted_close;
-    s->reader = r;
-    *out = &s->base;
-    return TARN_OK;
-}
 
 /* ---- a caller's schema, kept ---- */
 

@@ -66,6 +66,8 @@ const tarn_type *text_reader_type(const text_reader *r);
 /* Bytes of the stream, and lines, that the batches given so far (and the bad records told) take up:
  * another reader may go on from there. */
 void text_reader_position(const text_reader *r, int64_t *bytes, int64_t *lines);
+/* Of those, the mark and the header of a CSV file. */
+void text_reader_head(const text_reader *r, int64_t *bytes, int64_t *lines);
 void text_reader_close(text_reader *r); /* takes NULL */
 
 /* The schema that a sample of whole records suggests: booleans, long, double, date, timestamp(tz),

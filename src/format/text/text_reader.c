@@ -48,6 +48,8 @@ struct text_reader {
     int64_t line; /* lines of all pieces taken */
     int64_t given_bytes;
     int64_t given_lines;
+    int64_t head_bytes;
+    int64_t head_lines;
     tarn_buf kinds; /* of the last batch */
     bool bound;     /* CSV: the header was read */
     bool drained;   /* the stream gave all, or failed */
@@ -213,6 +215,9 @@ static tarn_code bind_header(text_reader *r, text_slot *s, tarn_error *err) {
             return code;
         }
         s->line = text_count_lines(start, d->p);
+        r->head_bytes = d->p - (const char *)s->bytes.data;
+        r->head_bytes = r->head_bytes < s->whole ? r->head_bytes : s->whole;
+        r->head_lines = s->line;
     }
     r->bound = true;
     return o->kind == TEXT_CSV ? text_csv_bind(&r->plan, r->stream->name, names, n, err) : TARN_OK;
@@ -359,6 +364,11 @@ const tarn_type *text_reader_type(const text_reader *r) {
 void text_reader_position(const text_reader *r, int64_t *bytes, int64_t *lines) {
     *bytes = r->given_bytes;
     *lines = r->given_lines;
+}
+
+void text_reader_head(const text_reader *r, int64_t *bytes, int64_t *lines) {
+    *bytes = r->head_bytes;
+    *lines = r->head_lines;
 }
 
 /* ---- opening ---- */
