@@ -26,4 +26,12 @@ tarn_code delete_index_find(const delete_index *index, tarn_arena *arena, const 
                             int64_t sequence_number, const tarn_entry *const **out, int32_t *n,
                             tarn_error *err) TARN_MUST_USE;
 
+/* Of one partition of one spec. */
+bool files_share_partition(const tarn_file *a, const tarn_file *b);
+/* Bytes that files of one partition of one spec, and only they, have alike; in arena; data NULL: no
+ * memory. */
+tarn_str file_partition_key(tarn_arena *arena, const tarn_file *file);
+/* Whether an equality delete file is of an unpartitioned spec and reaches all data. */
+bool delete_is_global(const tarn_metadata *m, const tarn_file *file);
+
 #endif

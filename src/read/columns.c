@@ -1,6 +1,8 @@
 /* read/columns.c - which part of a schema a read asks for. Pure. */
 #include "read/read_columns.h"
 
+#include "read/reserved.h"
+
 /* Number of the node with this id, or -1. */
 static int32_t node_of_id(const tarn_type *type, int32_t id, int32_t first) {
     int32_t node = first;
@@ -58,12 +60,35 @@ static tarn_code reorder(tarn_arena *arena, const tarn_type *pruned, const int32
     return *out != NULL ? TARN_OK : err_nomem(err);
 }
 
+/* root, and those reserved columns that are named and that no column of the table hides. */
+static tarn_code add_reserved(tarn_arena *arena, const tarn_type *root, const tarn_str *columns,
+                              int32_t n_columns, const tarn_type **out, tarn_error *err) {
+    tarn_field fields[RESERVED_FIELDS];
+    int32_t n = 0;
+    for (int32_t k = 0; k < RESERVED_FIELDS; k++) {
+        const tarn_field *field = reserved_field_at(k);
+        bool named = false;
+        for (int32_t i = 0; i < n_columns; i++) {
+            named = named || str_eq(columns[i], field->name);
+        }
+        if (named && type_find_name(root, field->name, true) == NULL) {
+            fields[n++] = *field;
+        }
+    }
+    const tarn_type added = {.kind = TARN_STRUCT, .n_fields = n, .fields = fields};
+    return columns_merge(arena, root, &added, out, err);
+}
+
 tarn_code columns_select(tarn_arena *arena, const tarn_type *root, const tarn_str *columns,
                          int32_t n_columns, bool case_insensitive, const tarn_type **out,
                          tarn_error *err) {
     if (n_columns == 0) {
         *out = root;
         return TARN_OK;
+    }
+    tarn_code code = add_reserved(arena, root, columns, n_columns, &root, err);
+    if (code != TARN_OK) {
+        return code;
     }
     uint8_t *selected = ARENA_ARRAY(arena, uint8_t, (size_t)type_node_count(root) + 1);
     int32_t *top_ids = ARENA_ARRAY(arena, int32_t, (size_t)n_columns);
@@ -82,48 +107,81 @@ tarn_code columns_select(tarn_arena *arena, const tarn_type *root, const tarn_st
     return pruned != NULL ? reorder(arena, pruned, top_ids, n_columns, out, err) : err_nomem(err);
 }
 
-static void select_type(const tarn_type *root, uint8_t *selected, const tarn_type *part) {
-    for (int32_t i = 0; i < part->n_fields; i++) {
-        int32_t node = node_of_id(root, part->fields[i].id, 0);
-        if (node >= 0) {
-            selected[node] = 1;
-        }
-        select_type(root, selected, part->fields[i].type);
-    }
-}
+/* ---- what a file is read for ---- */
 
-tarn_code columns_with_filter(tarn_arena *arena, const tarn_type *root, const tarn_type *wanted,
-                              const tarn_expr *filter, const tarn_type **out, tarn_error *err) {
-    int32_t ids[64];
-    size_t n = filter != NULL ? expr_field_ids(filter, NULL, 0) : 0;
-    int32_t *all = n > 64 ? ARENA_ARRAY(arena, int32_t, n) : ids;
-    bool missing = false;
-    if (all == NULL) {
+static tarn_code merge_fields(tarn_arena *arena, const tarn_type *a, const tarn_type *b,
+                              const tarn_type **out, tarn_error *err) {
+    tarn_field *fields =
+        ARENA_ARRAY(arena, tarn_field, (size_t)a->n_fields + (size_t)b->n_fields + 1);
+    int32_t n = a->n_fields;
+    if (fields == NULL) {
         return err_nomem(err);
     }
     if (n > 0) {
-        n = expr_field_ids(filter, all, n);
+        memcpy(fields, a->fields, (size_t)n * sizeof *fields);
     }
-    for (size_t i = 0; i < n; i++) {
-        missing = missing || type_find_id(wanted, all[i]) == NULL;
+    for (int32_t i = 0; i < b->n_fields; i++) {
+        int32_t at = 0;
+        while (at < a->n_fields && a->fields[at].id != b->fields[i].id) {
+            at++;
+        }
+        if (at == a->n_fields) {
+            fields[n++] = b->fields[i];
+        } else if (fields[at].type->kind == TARN_STRUCT && b->fields[i].type->kind == TARN_STRUCT) {
+            tarn_code code =
+                merge_fields(arena, fields[at].type, b->fields[i].type, &fields[at].type, err);
+            if (code != TARN_OK) {
+                return code;
+            }
+        }
     }
-    if (!missing) {
-        *out = wanted;
+    *out = type_struct(arena, fields, n);
+    return *out != NULL ? TARN_OK : err_nomem(err);
+}
+
+tarn_code columns_merge(tarn_arena *arena, const tarn_type *a, const tarn_type *b,
+                        const tarn_type **out, tarn_error *err) {
+    if (b == NULL || b->n_fields == 0) {
+        *out = a;
         return TARN_OK;
     }
+    return merge_fields(arena, a, b, out, err);
+}
+
+tarn_code columns_of_ids(tarn_arena *arena, const tarn_type *root, const int32_t *ids, int32_t n,
+                         const tarn_type **out, tarn_error *err) {
     uint8_t *selected = ARENA_ARRAY(arena, uint8_t, (size_t)type_node_count(root) + 1);
     if (selected == NULL) {
         return err_nomem(err);
     }
-    select_type(root, selected, wanted);
-    for (size_t i = 0; i < n; i++) {
-        int32_t node = node_of_id(root, all[i], 0);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t node = node_of_id(root, ids[i], 0);
         if (node < 0) {
-            return err_set(err, TARN_INTERNAL, "filter names column id %d, which the schema lacks",
-                           all[i]);
+            return err_set(err, TARN_INTERNAL, "column id %d is not in the schema", (int)ids[i]);
         }
         selected[node] = 1;
     }
     *out = type_prune(arena, root, selected);
     return *out != NULL ? TARN_OK : err_nomem(err);
+}
+
+tarn_code columns_with_filter(tarn_arena *arena, const tarn_type *root, const tarn_type *wanted,
+                              const tarn_expr *filter, const tarn_type **out, tarn_error *err) {
+    size_t n = filter != NULL ? expr_field_ids(filter, NULL, 0) : 0;
+    int32_t *ids = ARENA_ARRAY(arena, int32_t, n + 1);
+    int32_t missing = 0;
+    const tarn_type *more = NULL;
+    if (ids == NULL) {
+        return err_nomem(err);
+    }
+    if (n > 0) {
+        n = expr_field_ids(filter, ids, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (type_find_id(wanted, ids[i]) == NULL) {
+            ids[missing++] = ids[i];
+        }
+    }
+    tarn_code code = missing > 0 ? columns_of_ids(arena, root, ids, missing, &more, err) : TARN_OK;
+    return code == TARN_OK ? columns_merge(arena, wanted, more, out, err) : code;
 }

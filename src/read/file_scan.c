@@ -1,9 +1,10 @@
 /* read/file_scan.c - one data file's rows as a wanted type: open, map columns by id, prune inside
- * the file, decode, filter. The batches of the format's reader borrow its types; what leaves here
- * has types of this room only. */
+ * the file, decode, fill in reserved columns, filter, leave out deleted rows. The batches of the
+ * format's reader borrow its types; what leaves here has types of this room only. */
 #include "format/avro/avro.h"
 #include "format/parquet/parquet.h"
 #include "read/read_int.h"
+#include "read/row_deletes.h"
 
 #include <stdatomic.h>
 
@@ -21,7 +22,9 @@ struct file_scan {
     io_source *source; /* &opened.base until the format or close has closed it */
     file_scan_options options;
     tarn_str path;
-    const tarn_type *read_type; /* wanted and what the filter needs */
+    tarn_file file;             /* parts are the caller's */
+    bool reserved;              /* read_type has reserved columns */
+    const tarn_type *read_type; /* wanted, and what the filter and row deletes need */
     tarn_projection *from_file; /* file -> read_type */
     tarn_projection *to_wanted; /* read_type -> wanted; NULL: the same */
     parquet_file *parquet;
@@ -30,6 +33,7 @@ struct file_scan {
     avro_scan *avro_scan;
     uint8_t *selection;
     size_t selection_cap;
+    key_rows keys;        /* of the present batch */
     scan_counters pruned; /* counted at open, handed out with the first batch */
     bool counted;
 };
@@ -171,6 +175,8 @@ static tarn_code open_avro(file_scan *s, const tarn_file *file, const tarn_spec 
     scan.start = s->options.start;
     scan.end = s->options.end;
     scan.batch_rows = s->options.batch_rows;
+    scan.numbered = reserved_any(s->read_type, true) ||
+                    (s->options.deletes != NULL && s->options.deletes->positions != NULL);
     TRY(avro_scan_open(s->avro, &scan, &s->avro_scan, err));
 done:
     return code;
@@ -194,6 +200,11 @@ static tarn_code open_format(file_scan *s, const tarn_file *file, const tarn_spe
                    STR_ARG(file->path));
 }
 
+static tarn_code name_file(const tarn_file *file, tarn_code code, tarn_error *err) {
+    return err_add(err, code, "%s file %.*s",
+                   file->content == TARN_CONTENT_DATA ? "data" : "delete", STR_ARG(file->path));
+}
+
 tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file,
                          const tarn_spec *spec, const file_scan_options *options, file_scan **out,
                          tarn_error *err) {
@@ -205,11 +216,17 @@ tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file
     s->env = env;
     s->options = *options;
     s->path = file->path;
+    s->file = *file;
     arena_init(&s->arena, env);
+    key_rows_init(&s->keys, env);
     /* the filter may name columns of the table that wanted lacks: its fields carry their own types
      */
     const tarn_type *root = options->root != NULL ? options->root : options->wanted;
     TRY(columns_with_filter(&s->arena, root, options->wanted, options->filter, &s->read_type, err));
+    if (options->deletes != NULL) {
+        TRY(columns_merge(&s->arena, s->read_type, options->deletes->key_type, &s->read_type, err));
+    }
+    s->reserved = reserved_any(s->read_type, false);
     TRY(open_source(s, store, file, err));
     TRY(open_format(s, file, spec, err));
     *out = s;
@@ -218,14 +235,18 @@ done:
     if (s != NULL) {
         file_scan_close(s);
     }
-    return code == TARN_OK ? code : err_add(err, code, "data file %.*s", STR_ARG(file->path));
+    return code == TARN_OK ? code : name_file(file, code, err);
 }
 
-static tarn_code next_of_format(file_scan *s, tarn_batch *out, tarn_error *err) {
+/* first_row: the number of the batch's first row in the file. */
+static tarn_code next_of_format(file_scan *s, tarn_batch *out, int64_t *first_row,
+                                tarn_error *err) {
     if (s->parquet_scan != NULL) {
-        return parquet_scan_next(s->parquet_scan, out, NULL, err);
+        return parquet_scan_next(s->parquet_scan, out, first_row, err);
     }
-    return avro_scan_next(s->avro_scan, out, err);
+    tarn_code code = avro_scan_next(s->avro_scan, out, err);
+    *first_row = avro_scan_first_row(s->avro_scan);
+    return code;
 }
 
 static tarn_code reserve_selection(file_scan *s, int64_t rows, tarn_error *err) {
@@ -241,23 +262,44 @@ static tarn_code reserve_selection(file_scan *s, int64_t rows, tarn_error *err) 
     return TARN_OK;
 }
 
+/* Which rows of batch (of read_type) are kept; selection is only made where some may not be. */
+static tarn_code choose_rows(file_scan *s, const tarn_batch *batch, int64_t first_row,
+                             int64_t *kept, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const int64_t rows = batch_rows(batch);
+    *kept = rows;
+    if (s->options.filter == NULL && s->options.deletes == NULL) {
+        return TARN_OK;
+    }
+    TRY(reserve_selection(s, rows, err));
+    if (s->options.filter != NULL) {
+        TRY(expr_eval(s->env, s->options.filter, batch, s->selection, kept, err));
+        if (s->options.invert) {
+            for (size_t i = 0; i < bit_bytes(rows); i++) {
+                s->selection[i] = (uint8_t)~s->selection[i];
+            }
+            *kept = rows - *kept;
+        }
+    } else {
+        bit_fill(s->selection, 0, rows, true);
+    }
+    if (s->options.deletes != NULL) {
+        TRY(row_deletes_apply(s->options.deletes, batch, first_row, s->options.sequence_number,
+                              &s->keys, s->selection, kept, err));
+    }
+done:
+    return code;
+}
+
 /* Rows of batch (of read_type) that are kept, as wanted. */
-static tarn_code filter_batch(file_scan *s, tarn_batch *batch, tarn_batch *out, tarn_error *err) {
+static tarn_code filter_batch(file_scan *s, tarn_batch *batch, int64_t first_row, tarn_batch *out,
+                              tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_batch wanted;
     int64_t rows = batch_rows(batch);
     int64_t kept = rows;
     memset(&wanted, 0, sizeof wanted);
-    if (s->options.filter != NULL) {
-        TRY(reserve_selection(s, rows, err));
-        TRY(expr_eval(s->env, s->options.filter, batch, s->selection, &kept, err));
-        if (s->options.invert) {
-            for (size_t i = 0; i < bit_bytes(rows); i++) {
-                s->selection[i] = (uint8_t)~s->selection[i];
-            }
-            kept = rows - kept;
-        }
-    }
+    TRY(choose_rows(s, batch, first_row, &kept, err));
     if (kept == 0) {
         goto done;
     }
@@ -280,6 +322,7 @@ tarn_code file_scan_next(file_scan *s, tarn_batch *out, scan_counters *counters,
     tarn_code code = TARN_OK;
     tarn_batch raw;
     tarn_batch read;
+    int64_t first_row = 0;
     memset(&raw, 0, sizeof raw);
     memset(&read, 0, sizeof read);
     memset(out, 0, sizeof *out);
@@ -290,13 +333,16 @@ tarn_code file_scan_next(file_scan *s, tarn_batch *out, scan_counters *counters,
         s->counted = true;
     }
     while (batch_rows(out) == 0) {
-        TRY(next_of_format(s, &raw, err));
+        TRY(next_of_format(s, &raw, &first_row, err));
         if (batch_rows(&raw) == 0) {
             break;
         }
         counters->rows_read += batch_rows(&raw);
         TRY(project_apply(s->from_file, s->env, &raw, &read, err));
-        TRY(filter_batch(s, &read, out, err));
+        if (s->reserved) {
+            TRY(reserved_fill(s->env, &read, &s->file, s->options.sequence_number, first_row, err));
+        }
+        TRY(filter_batch(s, &read, first_row, out, err));
         batch_release(&read);
         counters->rows_matched += batch_rows(out);
     }
@@ -304,7 +350,7 @@ done:
     counters->bytes_read += atomic_exchange(&s->opened.bytes, 0);
     batch_release(&raw);
     batch_release(&read);
-    return code == TARN_OK ? code : err_add(err, code, "data file %.*s", STR_ARG(s->path));
+    return code == TARN_OK ? code : name_file(&s->file, code, err);
 }
 
 void file_scan_close(file_scan *s) {
@@ -319,6 +365,7 @@ void file_scan_close(file_scan *s) {
         s->source->close(s->source);
     }
     env_free(s->env, s->selection);
+    key_rows_release(&s->keys);
     arena_release(&s->arena);
     env_free(s->env, s);
 }

@@ -3,8 +3,14 @@
  * Manifests that the filter's projection rules out are not opened; the others are decoded in
  * parallel, each into its own arena, with the statistics of the filter's columns only. Files are
  * pruned by partition tuple, then by bounds; what the partition decides is folded out of the
- * residual. Tasks keep the order of manifests and entries. */
+ * residual. Tasks keep the order of manifests and entries. Delete manifests are read first, so that
+ * it is known which columns' statistics tell deletes and data apart; each task gets the deletes
+ * that apply to it. */
+#include "iceberg/delete_index.h"
+#include "read/plan_deletes.h"
 #include "read/read_int.h"
+
+#define MAX_STAT_IDS 64 /* key columns that files are told apart by */
 
 static tarn_code pick_snapshot(tarn_plan *plan, tarn_error *err) {
     const tarn_metadata *m = plan->options.metadata;
@@ -135,19 +141,6 @@ static tarn_code add_task(tarn_plan *plan, int64_t *cap, const tarn_entry *entry
     return TARN_OK;
 }
 
-/* Of one partition of one spec. */
-static bool same_tuple(const tarn_file *a, const tarn_file *b) {
-    if (a->spec_id != b->spec_id || a->n_partition != b->n_partition) {
-        return false;
-    }
-    for (int32_t i = 0; i < a->n_partition; i++) {
-        if (!value_eq(&a->partition[i], &b->partition[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The residual depends on the partition alone, so it is worked out once for runs of files of one
  * partition. */
 typedef struct residual_cache {
@@ -165,7 +158,7 @@ static tarn_code plan_entry(tarn_plan *plan, const tarn_evaluator *e, const tarn
             plan->counters.files_skipped++;
             return TARN_OK;
         }
-        if (cache->file == NULL || !same_tuple(cache->file, &entry->file)) {
+        if (cache->file == NULL || !files_share_partition(cache->file, &entry->file)) {
             TRY(evaluator_residual(&plan->arena, e, entry->file.partition, &cache->residual, err));
             cache->file = &entry->file;
         }
@@ -180,79 +173,12 @@ done:
     return code;
 }
 
-/* Spec, "Scan Planning": a position delete reaches data of its own or an older sequence number, an
- * equality delete only older data; both their own partition only, but for equality deletes of an
- * unpartitioned spec, which reach all. */
-static bool delete_reaches(const tarn_entry *d, const scan_task *task) {
-    bool is_equality = d->file.content == TARN_CONTENT_EQUALITY_DELETES;
-    if (task->sequence_number > d->sequence_number - is_equality) {
-        return false;
-    }
-    if (d->file.referenced_data_file.data != NULL &&
-        !str_eq(d->file.referenced_data_file, task->file.path)) {
-        return false;
-    }
-    return (is_equality && d->file.n_partition == 0) || same_tuple(&d->file, &task->file);
-}
+/* ---- manifests ---- */
 
-/* Until row deletes are applied, a live one that reaches a file of the plan makes the table
- * unreadable here, never read wrong. */
-static tarn_code refuse_deletes(const tarn_plan *plan, const manifest_entries *deletes,
-                                tarn_error *err) {
-    for (int64_t i = 0; i < deletes->count; i++) {
-        const tarn_entry *d = &deletes->items[i];
-        for (int64_t t = 0; t < plan->n_tasks; t++) {
-            const scan_task *task = &plan->tasks[t];
-            if (delete_reaches(d, task)) {
-                return err_set(
-                    err, TARN_UNSUPPORTED,
-                    "row deletes of %.*s apply to %.*s and cannot be applied by this version",
-                    STR_ARG(d->file.path), STR_ARG(task->file.path));
-            }
-        }
-    }
-    return TARN_OK;
-}
-
-static tarn_code take_entries(tarn_plan *plan, const spec_evaluators *evaluators,
-                              manifest_job *jobs, int32_t n, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    int64_t cap = 0;
-    residual_cache cache;
-    memset(&cache, 0, sizeof cache);
-    for (int32_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < jobs[i].entries.count && !jobs[i].manifest->is_deletes; j++) {
-            const tarn_entry *entry = &jobs[i].entries.items[j];
-            TRY(plan_entry(plan, find_evaluator(plan, evaluators, entry->file.spec_id), entry,
-                           &cache, &cap, err));
-        }
-    }
-    for (int32_t i = 0; i < n; i++) {
-        if (jobs[i].manifest->is_deletes) {
-            TRY(refuse_deletes(plan, &jobs[i].entries, err));
-        }
-    }
-done:
-    return code;
-}
-
-static tarn_code read_options(const tarn_plan *plan, tarn_arena *arena, manifest_read_options *out,
-                              tarn_error *err) {
-    memset(out, 0, sizeof *out);
-    out->live_only = true;
-    if (plan->filter == NULL || plan->options.no_prune) {
-        return TARN_OK;
-    }
-    size_t n = expr_field_ids(plan->filter, NULL, 0);
-    int32_t *ids = ARENA_ARRAY(arena, int32_t, n + 1);
-    if (ids == NULL) {
-        return err_nomem(err);
-    }
-    out->want = MANIFEST_WANT_STATS;
-    out->stat_ids = ids;
-    out->n_stat_ids = (int32_t)expr_field_ids(plan->filter, ids, n);
-    return TARN_OK;
-}
+typedef struct manifest_jobs {
+    manifest_job *items;
+    int32_t n;
+} manifest_jobs;
 
 static bool wants_manifest(tarn_plan *plan, const spec_evaluators *evaluators,
                            const tarn_manifest *manifest) {
@@ -269,43 +195,153 @@ static bool wants_manifest(tarn_plan *plan, const spec_evaluators *evaluators,
     return true;
 }
 
-static tarn_code plan_files(tarn_plan *plan, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    const tarn_manifest *manifests;
-    int32_t n_manifests;
-    int32_t n_jobs = 0;
-    manifest_job *jobs = NULL;
-    manifest_read_options options;
-    manifest_read_options delete_options = {MANIFEST_WANT_REST, NULL, 0, true};
-    spec_evaluators evaluators;
-    TRY(make_evaluators(plan, &evaluators, err));
-    TRY(snapshot_manifests(&plan->arena, plan->store, plan->snapshot, &manifests, &n_manifests,
-                           err));
-    TRY(read_options(plan, &plan->arena, &options, err));
-    jobs = ARENA_ARRAY(&plan->arena, manifest_job, (size_t)n_manifests + 1);
-    plan->manifest_arenas = ARENA_ARRAY(&plan->arena, tarn_arena, (size_t)n_manifests + 1);
-    if (jobs == NULL || plan->manifest_arenas == NULL) {
-        return err_nomem(err);
-    }
+/* Reads the manifests of one content, in parallel; out->items has room for all. */
+static tarn_code read_manifests(tarn_plan *plan, const spec_evaluators *evaluators,
+                                const tarn_manifest *manifests, int32_t n_manifests,
+                                const manifest_read_options *options, bool deletes,
+                                manifest_jobs *out, tarn_error *err) {
+    out->n = 0;
     for (int32_t i = 0; i < n_manifests; i++) {
-        if (wants_manifest(plan, &evaluators, &manifests[i])) {
-            manifest_job *job = &jobs[n_jobs++];
+        if (manifests[i].is_deletes == deletes && wants_manifest(plan, evaluators, &manifests[i])) {
+            manifest_job *job = &out->items[out->n++];
             job->env = plan->env;
             job->store = plan->store;
             job->metadata = plan->options.metadata;
             job->manifest = &manifests[i];
-            job->options = manifests[i].is_deletes ? &delete_options : &options;
+            job->options = options;
             arena_init(&job->arena, plan->env);
         }
     }
-    code = pool_for(plan->env, (size_t)n_jobs, manifest_job_run, jobs, err);
-    for (int32_t i = 0; i < n_jobs; i++) {
-        arena_move(&plan->manifest_arenas[i], &jobs[i].arena);
-        plan->n_manifest_arenas = i + 1;
+    tarn_code code = pool_for(plan->env, (size_t)out->n, manifest_job_run, out->items, err);
+    for (int32_t i = 0; i < out->n; i++) {
+        arena_move(&plan->manifest_arenas[plan->n_manifest_arenas++], &out->items[i].arena);
     }
-    if (code == TARN_OK) {
-        code = take_entries(plan, &evaluators, jobs, n_jobs, err);
+    return code;
+}
+
+/* ---- row deletes ---- */
+
+static tarn_code index_deletes(tarn_plan *plan, const manifest_jobs *jobs, delete_index **out,
+                               tarn_error *err) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < jobs->n; i++) {
+        n += jobs->items[i].entries.count;
     }
+    *out = NULL;
+    if (n == 0) {
+        return TARN_OK;
+    }
+    const tarn_entry **entries = ARENA_ARRAY(&plan->arena, const tarn_entry *, (size_t)n);
+    if (entries == NULL) {
+        return err_nomem(err);
+    }
+    n = 0;
+    for (int32_t i = 0; i < jobs->n; i++) {
+        for (int64_t k = 0; k < jobs->items[i].entries.count; k++) {
+            entries[n++] = &jobs->items[i].entries.items[k];
+        }
+    }
+    return delete_index_new(&plan->arena, plan->options.metadata, entries, n, out, err);
+}
+
+/* Adds the key columns of equality deletes to ids, which has room for n and is grown by them; each
+ * once. */
+static int32_t add_key_ids(const manifest_jobs *jobs, int32_t *ids, int32_t n) {
+    for (int32_t i = 0; i < jobs->n; i++) {
+        for (int64_t k = 0; k < jobs->items[i].entries.count; k++) {
+            const tarn_file *f = &jobs->items[i].entries.items[k].file;
+            for (int32_t e = 0; e < f->n_equality_ids; e++) {
+                int32_t at = 0;
+                while (at < n && ids[at] != f->equality_ids[e]) {
+                    at++;
+                }
+                if (at == n && n < MAX_STAT_IDS) {
+                    ids[n++] = f->equality_ids[e];
+                }
+            }
+        }
+    }
+    return n;
+}
+
+/* Statistics of data files are wanted of the filter's columns and of key columns. */
+static tarn_code data_options(const tarn_plan *plan, tarn_arena *arena,
+                              const manifest_jobs *deletes, manifest_read_options *out,
+                              tarn_error *err) {
+    memset(out, 0, sizeof *out);
+    out->live_only = true;
+    out->want = plan->options.metadata->format_version >= 3 ? MANIFEST_WANT_REST : 0;
+    if (plan->options.no_prune) {
+        return TARN_OK;
+    }
+    size_t n = plan->filter != NULL ? expr_field_ids(plan->filter, NULL, 0) : 0;
+    int32_t *ids = ARENA_ARRAY(arena, int32_t, n + MAX_STAT_IDS);
+    if (ids == NULL) {
+        return err_nomem(err);
+    }
+    n = n > 0 ? expr_field_ids(plan->filter, ids, n) : 0;
+    out->stat_ids = ids;
+    out->n_stat_ids = add_key_ids(deletes, ids, (int32_t)n);
+    out->want |= out->n_stat_ids > 0 ? MANIFEST_WANT_STATS : 0;
+    return TARN_OK;
+}
+
+static tarn_code take_entries(tarn_plan *plan, const spec_evaluators *evaluators,
+                              const manifest_jobs *jobs, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    int64_t cap = 0;
+    residual_cache cache;
+    memset(&cache, 0, sizeof cache);
+    for (int32_t i = 0; i < jobs->n; i++) {
+        for (int64_t k = 0; k < jobs->items[i].entries.count; k++) {
+            const tarn_entry *entry = &jobs->items[i].entries.items[k];
+            TRY(plan_entry(plan, find_evaluator(plan, evaluators, entry->file.spec_id), entry,
+                           &cache, &cap, err));
+        }
+    }
+done:
+    return code;
+}
+
+static tarn_code find_deletes(tarn_plan *plan, const delete_index *index, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int64_t i = 0; i < plan->n_tasks && index != NULL; i++) {
+        scan_task *task = &plan->tasks[i];
+        TRY(delete_index_find(index, &plan->arena, &task->file, task->sequence_number,
+                              &task->deletes, &task->n_deletes, err));
+    }
+    TRY(plan_deletes_new(plan, &plan->deletes, err));
+done:
+    return code;
+}
+
+static tarn_code plan_files(tarn_plan *plan, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_manifest *manifests;
+    int32_t n_manifests;
+    manifest_jobs jobs = {NULL, 0}, deletes = {NULL, 0};
+    manifest_read_options options;
+    static const manifest_read_options delete_options = {MANIFEST_WANT_REST | MANIFEST_WANT_STATS,
+                                                         NULL, 0, true};
+    delete_index *index = NULL;
+    spec_evaluators evaluators;
+    TRY(make_evaluators(plan, &evaluators, err));
+    TRY(snapshot_manifests(&plan->arena, plan->store, plan->snapshot, &manifests, &n_manifests,
+                           err));
+    jobs.items = ARENA_ARRAY(&plan->arena, manifest_job, (size_t)n_manifests + 1);
+    deletes.items = ARENA_ARRAY(&plan->arena, manifest_job, (size_t)n_manifests + 1);
+    plan->manifest_arenas = ARENA_ARRAY(&plan->arena, tarn_arena, (size_t)n_manifests + 1);
+    if (jobs.items == NULL || deletes.items == NULL || plan->manifest_arenas == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    TRY(read_manifests(plan, &evaluators, manifests, n_manifests, &delete_options, true, &deletes,
+                       err));
+    TRY(index_deletes(plan, &deletes, &index, err));
+    TRY(data_options(plan, &plan->arena, &deletes, &options, err));
+    TRY(read_manifests(plan, &evaluators, manifests, n_manifests, &options, false, &jobs, err));
+    TRY(take_entries(plan, &evaluators, &jobs, err));
+    TRY(find_deletes(plan, index, err));
 done:
     return code;
 }
@@ -313,7 +349,13 @@ done:
 static tarn_code plan_init(tarn_plan *plan, tarn_error *err) {
     tarn_code code = TARN_OK;
     const scan_options *o = &plan->options;
+    tarn_str mapping;
     TRY(pick_snapshot(plan, err));
+    if (properties_get(&o->metadata->properties, "schema.name-mapping.default", &mapping)) {
+        json_value *json;
+        TRY(json_parse(&plan->arena, mapping, "property schema.name-mapping.default", &json, err));
+        plan->name_mapping = json;
+    }
     const tarn_type *root = plan->schema->root;
     TRY(columns_select(&plan->arena, root, o->columns, o->n_columns, o->case_insensitive,
                        &plan->output, err));
@@ -353,6 +395,7 @@ void plan_free(tarn_plan *plan) {
     if (plan == NULL) {
         return;
     }
+    plan_deletes_free(plan->deletes);
     for (int32_t i = 0; i < plan->n_manifest_arenas; i++) {
         arena_release(&plan->manifest_arenas[i]);
     }

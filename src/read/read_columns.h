@@ -5,7 +5,7 @@
 #include "table/expr.h"
 
 /* The struct of these columns of root, whole or parts of nested ones, in the order asked for; none:
- * root. */
+ * root. Reserved columns (read/reserved.h) can be named too. */
 tarn_code columns_select(tarn_arena *arena, const tarn_type *root, const tarn_str *columns,
                          int32_t n_columns, bool case_insensitive, const tarn_type **out,
                          tarn_error *err) TARN_MUST_USE;
@@ -14,5 +14,12 @@ tarn_code columns_select(tarn_arena *arena, const tarn_type *root, const tarn_st
 tarn_code columns_with_filter(tarn_arena *arena, const tarn_type *root, const tarn_type *wanted,
                               const tarn_expr *filter, const tarn_type **out,
                               tarn_error *err) TARN_MUST_USE;
+
+/* The fields of a, and what b has besides, at any depth below structs (by id). */
+tarn_code columns_merge(tarn_arena *arena, const tarn_type *a, const tarn_type *b,
+                        const tarn_type **out, tarn_error *err) TARN_MUST_USE;
+/* The part of root that leads to these fields. */
+tarn_code columns_of_ids(tarn_arena *arena, const tarn_type *root, const int32_t *ids, int32_t n,
+                         const tarn_type **out, tarn_error *err) TARN_MUST_USE;
 
 #endif

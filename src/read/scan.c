@@ -37,7 +37,6 @@ struct tarn_scan {
     tarn_env *env;
     tarn_arena arena;
     tarn_plan *plan;
-    const json_value *name_mapping;
     int64_t next_task;
     int64_t next_start; /* within that task's file */
     scan_unit **window; /* ring of units at work, oldest first */
@@ -48,22 +47,19 @@ struct tarn_scan {
 };
 
 static tarn_code open_unit(scan_unit *u, tarn_error *err) {
-    const tarn_plan *plan = u->scan->plan;
+    tarn_plan *plan = u->scan->plan;
     file_scan_options options;
     memset(&options, 0, sizeof options);
     options.wanted = plan->output;
     options.root = plan->schema->root;
     options.filter =
         u->task->residual != NULL && u->task->residual->op != EXPR_TRUE ? u->task->residual : NULL;
-    options.name_mapping = u->scan->name_mapping;
     options.no_prune = plan->options.no_prune;
     options.batch_rows = plan->options.batch_rows;
     options.parallel = plan->n_tasks < (int64_t)env_threads(u->scan->env);
     options.start = u->start;
     options.end = u->end;
-    return file_scan_open(u->scan->env, plan->store, &u->task->file,
-                          metadata_spec_by_id(plan->options.metadata, u->task->file.spec_id),
-                          &options, &u->file, err);
+    return task_scan_open(plan, u->task, &options, &u->file, err);
 }
 
 static tarn_code fill_unit(void *ctx, tarn_error *err) {
@@ -182,7 +178,6 @@ static tarn_code turn_over(tarn_scan *scan, scan_unit *u, tarn_error *err) {
 
 tarn_code scan_open(tarn_plan *plan, tarn_scan **out, tarn_error *err) {
     tarn_code code = TARN_OK;
-    tarn_str mapping;
     tarn_scan *scan = env_calloc(plan->env, 1, sizeof *scan);
     if (scan == NULL) {
         return err_nomem(err);
@@ -197,12 +192,6 @@ tarn_code scan_open(tarn_plan *plan, tarn_scan **out, tarn_error *err) {
     if (scan->window == NULL) {
         code = err_nomem(err);
         goto done;
-    }
-    if (properties_get(&plan->options.metadata->properties, "schema.name-mapping.default",
-                       &mapping)) {
-        json_value *json;
-        TRY(json_parse(&scan->arena, mapping, "property schema.name-mapping.default", &json, err));
-        scan->name_mapping = json;
     }
     *out = scan;
     scan = NULL;

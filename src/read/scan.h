@@ -4,6 +4,7 @@
 #define READ_SCAN_H
 
 #include "iceberg/evaluate.h"
+#include "read/reserved.h"
 #include "store/store.h"
 #include "table/positions.h"
 #include "table/project.h"
@@ -15,7 +16,7 @@ typedef struct scan_options {
                              now */
     const tarn_expr *filter; /* unbound; NULL: all */
     bool case_insensitive;
-    const tarn_str *columns; /* dotted names in output order; NULL: all */
+    const tarn_str *columns; /* dotted names in output order, reserved columns too; NULL: all */
     int32_t n_columns;
     int64_t limit;      /* rows; -1: all */
     int64_t batch_rows; /* 0: 16384 */
@@ -29,13 +30,6 @@ typedef struct scan_counters {
     int64_t row_groups, row_groups_skipped, pages_skipped;
     int64_t rows_read, rows_matched, bytes_read;
 } scan_counters;
-
-/* Columns that every table has besides its own (spec, "Reserved Field IDs"); they can be named in
- * scan_options.columns and are in file_scan_options.wanted by id. */
-#define FIELD_ID_FILE                  2147483646 /* _file string */
-#define FIELD_ID_POS                   2147483645 /* _pos long */
-#define FIELD_ID_ROW_ID                2147483540 /* _row_id long (v3) */
-#define FIELD_ID_LAST_UPDATED_SEQUENCE 2147483539 /* _last_updated_sequence_number long (v3) */
 
 typedef struct scan_task {
     tarn_file file; /* in the plan's arena */
@@ -58,6 +52,8 @@ typedef struct tarn_plan {
     const tarn_expr *filter;       /* bound */
     scan_task *tasks;
     int64_t n_tasks;
+    const json_value *name_mapping; /* of the table; NULL: none */
+    struct plan_deletes *deletes;   /* what tasks' row deletes say, loaded on demand; NULL: none */
     scan_counters counters;
 } tarn_plan;
 
@@ -106,8 +102,9 @@ tarn_code file_scan_next(file_scan *s, tarn_batch *out, scan_counters *counters,
                          tarn_error *err) TARN_MUST_USE;
 void file_scan_close(file_scan *s);
 
-/* One task of a plan: its file's rows with its row deletes applied; wanted, filter, invert, root
- * and batch_rows of options are the caller's, the rest is filled in. Delete files are loaded once
+/* One task of a plan (a pointer into plan->tasks): its file's rows with its row deletes applied.
+ * Options are the caller's but for deletes, sequence_number and name_mapping, which are filled in;
+ * root NULL is the plan's schema. Delete files are loaded once
  * per plan, whatever the number of tasks that share them. Any thread. */
 tarn_code task_scan_open(tarn_plan *plan, const scan_task *task, const file_scan_options *options,
                          file_scan **out, tarn_error *err) TARN_MUST_USE;

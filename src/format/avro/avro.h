@@ -44,6 +44,7 @@ typedef struct avro_scan_options {
     int64_t start;
     int64_t end;
     int64_t batch_rows; /* at most this many; 0: 4096 */
+    bool numbered;      /* avro_scan_first_row is asked for: blocks before start are counted */
 } avro_scan_options;
 
 /* One pass over a file. One thread at a time; must not outlive the file. */
@@ -54,6 +55,8 @@ void avro_scan_close(avro_scan *scan);                  /* takes NULL */
 const tarn_type *avro_scan_type(const avro_scan *scan); /* what type_prune makes of the selection */
 /* The next rows; batch_rows(out) is 0 at the end. Batches borrow their type from the scan. */
 tarn_code avro_scan_next(avro_scan *scan, tarn_batch *out, tarn_error *err) TARN_MUST_USE;
+/* Number in the file of the first row of the batch given last (B16); of a numbered scan. */
+int64_t avro_scan_first_row(const avro_scan *scan);
 
 /* Rows in the file, from the blocks' heads alone (values are not unpacked). */
 tarn_code avro_file_count(avro_file *file, int64_t *rows, tarn_error *err) TARN_MUST_USE;

@@ -50,6 +50,8 @@ struct avro_scan {
     int64_t block_at;   /* the present one, for errors */
     int64_t block_rows;
     int64_t block_left; /* rows not decoded yet */
+    int64_t next_row;   /* number in the file of the row after those given, where it is known */
+    int64_t first_row;  /* of the batch given last */
     const uint8_t *block_data;
     tarn_code failed;
 };
@@ -465,6 +467,24 @@ static tarn_code find_sync(avro_scan *scan, int64_t from, tarn_error *err) {
     return TARN_OK;
 }
 
+/* Goes to the first block of the range by the heads of those before it, counting their rows. */
+static tarn_code count_to(avro_scan *scan, int64_t start, tarn_error *err) {
+    const avro_file *file = scan->file;
+    tarn_code code = TARN_OK;
+    while (scan->offset < file->source->size_bytes && scan->offset - AVRO_SYNC_BYTES < start) {
+        block_head head;
+        TRY(env_check_cancel(file->env, err));
+        TRY(read_head(file, &scan->window, scan->offset, HEAD_BYTES, &head, err));
+        if (!num_add_i64(scan->next_row, head.rows, &scan->next_row)) {
+            code = block_damaged(file, scan->offset, "the counts of records were too large", err);
+            goto done;
+        }
+        scan->offset = head.data_at + (int64_t)head.size + AVRO_SYNC_BYTES;
+    }
+done:
+    return code;
+}
+
 static tarn_code prepare_scan(avro_scan *scan, const avro_scan_options *options, tarn_error *err) {
     avro_file *file = scan->file;
     uint8_t *selected = NULL;
@@ -487,7 +507,9 @@ static tarn_code prepare_scan(avro_scan *scan, const avro_scan_options *options,
     scan->end = options->end > 0 ? options->end : INT64_MAX;
     scan->batch_rows = options->batch_rows > 0 ? options->batch_rows : BATCH_ROWS;
     scan->offset = file->data_start;
-    if (options->start > file->data_start - AVRO_SYNC_BYTES) {
+    if (options->numbered) {
+        code = count_to(scan, options->start, err);
+    } else if (options->start > file->data_start - AVRO_SYNC_BYTES) {
         code = find_sync(scan, options->start, err);
     }
 done:
@@ -577,10 +599,16 @@ tarn_code avro_scan_next(avro_scan *scan, tarn_batch *out, tarn_error *err) {
         TRY(decode_rows(scan, scan->batch_rows - rows->length, &room, err));
     }
     TRY(builder_finish_batch(rows, &batch, err));
+    scan->first_row = scan->next_row;
+    scan->next_row += batch_rows(&batch);
     *out = batch;
 done:
     scan->failed = code;
     return code;
+}
+
+int64_t avro_scan_first_row(const avro_scan *scan) {
+    return scan->first_row;
 }
 
 tarn_code avro_file_count(avro_file *file, int64_t *rows, tarn_error *err) {

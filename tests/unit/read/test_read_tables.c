@@ -191,13 +191,6 @@ static void test_read_refuses(void **state) {
     assert_code(plan_new(c.env, c.store, &options, &plan, &err), TARN_INVALID);
     err = (tarn_error)TARN_ERROR_INIT;
     close_case(&c);
-    open_case(&c, "B17/tbl/metadata/v1.metadata.json");
-    options = options_of(&c, "day = 2");
-    assert_code(plan_new(c.env, c.store, &options, &plan, &err), TARN_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "row deletes"));
-    err = (tarn_error)TARN_ERROR_INIT;
-    assert_int_equal(count_rows(&c, "day <> 2"), 6);
-    close_case(&c);
 }
 
 /* ---- pieces of one file ---- */
