@@ -1,46 +1,94 @@
 /* api/api_sink.c - include/tarn/sink.h: batches of any Arrow schema become rows of the table,
- * committed at the caller's checkpoints. */
+ * committed at the caller's checkpoints (sink/sink.h). */
 #include "api/api_outcome.h"
 #include "api/handles.h"
 #include "dml/dml.h"
+#include "sink/sink.h"
 #include "table/project.h"
-#include "write/files/data_writer.h"
 
 struct tarn_sink {
     tarn_env *env;
     tarn_table *table;
-    tarn_table_version *version; /* whose schema and spec rows are written for */
     tarn_arena arena;
     tarn_sink_mode mode;
     const tarn_expr *overwrite_filter;
     tarn_str branch;
-    bool merge_manifests;
-    size_t memory_bytes;
-    tarn_properties summary;
-    data_writer *writer;
+    sink_options options;
+    sink_job *job;
 };
+
+/* The caller's struct may be an older, shorter one; what it lacks is as in TARN_SINK_OPTIONS_INIT.
+ */
+static tarn_sink_options known_options(const tarn_sink_options *options) {
+    tarn_sink_options o = TARN_SINK_OPTIONS_INIT;
+    if (options != NULL) {
+        size_t size = options->struct_size;
+        memcpy(&o, options, size < sizeof o ? size : sizeof o);
+        o.struct_size = sizeof o;
+    }
+    return o;
+}
+
+static tarn_code check_options(const tarn_sink_options *o, tarn_error *err) {
+    bool replaces = o->mode != TARN_SINK_APPEND;
+    if (o->mode == TARN_SINK_OVERWRITE && (o->state_dir != NULL || o->empty_commit_every > 0)) {
+        return err_set(err, TARN_INVALID,
+                       "a sink that overwrites replaces rows in one commit; it takes no state "
+                       "folder and no empty commits");
+    }
+    if (replaces && (o->upsert || o->key != NULL || o->deletes != NULL)) {
+        return err_set(err, TARN_INVALID,
+                       "changes by key go with appends, not with overwriting or replacing "
+                       "partitions");
+    }
+    if (o->empty_commit_every < 0) {
+        return err_set(err, TARN_INVALID, "empty_commit_every was %d; it is 0 or more",
+                       o->empty_commit_every);
+    }
+    return TARN_OK;
+}
 
 static tarn_code read_options(tarn_sink *sink, const tarn_sink_options *o, tarn_error *err) {
     tarn_code code = TARN_OK;
+    sink_options *to = &sink->options;
+    TRY(check_options(o, err));
     sink->mode = o->mode;
-    sink->merge_manifests = o->merge_manifests;
-    sink->memory_bytes = (size_t)o->memory_bytes;
+    to->append = o->mode == TARN_SINK_REPLACE_PARTITIONS ? COMMIT_REPLACE_PARTITIONS
+                 : o->merge_manifests                    ? COMMIT_MERGE_APPEND
+                                                         : COMMIT_FAST_APPEND;
+    to->catalog = sink->table->catalog->catalog;
+    to->ident = &sink->table->ident;
+    to->version = sink->table->version;
+    to->memory_bytes = (size_t)o->memory_bytes;
+    to->state_dir = str_of(o->state_dir);
+    to->sink_id = str_of(o->sink_id);
+    to->writers = o->writers;
+    to->empty_every = o->empty_commit_every;
     if (o->branch != NULL) {
         sink->branch = arena_str(&sink->arena, str_of(o->branch));
         if (sink->branch.data == NULL) {
             return err_nomem(err);
         }
     }
+    to->branch = sink->branch;
     TRY(api_filter(&sink->arena, o->overwrite_where, &sink->overwrite_filter, err));
-    TRY(api_properties(&sink->arena, o->summary_json, "summary", &sink->summary, err));
+    TRY(api_properties(&sink->arena, o->summary_json, "summary", &to->summary, err));
 done:
     return code;
+}
+
+/* The handle shows what the sink sees. */
+static void show_version(tarn_sink *sink) {
+    const tarn_table_version *now = sink_version(sink->job);
+    if (now != sink->table->version) {
+        api_take_version(sink->table, table_version_keep((tarn_table_version *)(uintptr_t)now));
+    }
 }
 
 tarn_code tarn_sink_open(tarn_table *table, const tarn_sink_options *options, tarn_sink **out,
                          tarn_error *err) {
     API_ERROR(err);
-    tarn_sink_options defaults = TARN_SINK_OPTIONS_INIT;
+    tarn_sink_options known = known_options(options);
     tarn_code code = api_check_writable(table, err);
     if (code != TARN_OK) {
         return code;
@@ -51,26 +99,15 @@ tarn_code tarn_sink_open(tarn_table *table, const tarn_sink_options *options, ta
     }
     sink->env = table->env;
     sink->table = table;
-    sink->version = table_version_keep(table->version);
     arena_init(&sink->arena, table->env);
-    TRY(read_options(sink, options != NULL ? options : &defaults, err));
+    TRY(read_options(sink, &known, err));
+    TRY(sink_open(sink->env, &sink->options, &sink->job, err));
+    show_version(sink);
     *out = sink;
     sink = NULL;
 done:
     tarn_sink_free(sink);
     return code;
-}
-
-static tarn_code ensure_writer(tarn_sink *sink, tarn_error *err) {
-    data_writer_options options;
-    if (sink->writer != NULL) {
-        return TARN_OK;
-    }
-    memset(&options, 0, sizeof options);
-    options.metadata = sink->version->metadata;
-    options.memory_bytes = sink->memory_bytes;
-    return data_writer_new(sink->env, sink->table->catalog->catalog->store, &options, &sink->writer,
-                           err);
 }
 
 static tarn_code check_columns(const tarn_type *input, const tarn_type *root, tarn_error *err) {
@@ -94,18 +131,18 @@ static void release_lent(struct ArrowArray *array) {
     array->release = NULL;
 }
 
-tarn_code tarn_sink_write(tarn_sink *sink, const struct ArrowSchema *schema,
-                          struct ArrowArray *array, tarn_error *err) {
+tarn_code tarn_sink_write_changes(tarn_sink *sink, const struct ArrowSchema *schema,
+                                  struct ArrowArray *array, const uint8_t *kinds, tarn_error *err) {
     API_ERROR(err);
     tarn_code code = TARN_OK;
     tarn_arena arena;
     const tarn_type *input;
-    const tarn_type *root = metadata_schema(sink->version->metadata)->root;
+    const tarn_type *root = metadata_schema(sink_version(sink->job)->metadata)->root;
     tarn_projection *plan;
     project_options options;
     tarn_batch in;
     tarn_batch rows;
-    struct ArrowArray lent = *array; /* stays the caller's until all of it was written */
+    struct ArrowArray lent = *array; /* stays the caller's until all of it was taken */
     lent.release = release_lent;
     memset(&in, 0, sizeof in);
     memset(&rows, 0, sizeof rows);
@@ -116,10 +153,9 @@ tarn_code tarn_sink_write(tarn_sink *sink, const struct ArrowSchema *schema,
     TRY(type_from_arrow(&arena, schema, &input, err));
     TRY(check_columns(input, root, err));
     TRY(project_plan(&arena, input, root, &options, &plan, err));
-    TRY(ensure_writer(sink, err));
     TRY(batch_import(sink->env, schema, &lent, input, &in, err));
     TRY(project_apply(plan, sink->env, &in, &rows, err));
-    TRY(data_writer_write(sink->writer, &rows, err));
+    TRY(sink_write(sink->job, &rows, kinds, err));
 done:
     batch_release(&in);
     batch_release(&rows);
@@ -130,68 +166,34 @@ done:
     return code;
 }
 
-static tarn_code commit_append(tarn_sink *sink, const write_result *written,
-                               commit_outcome *outcome, tarn_error *err) {
-    commit_request request;
-    memset(&request, 0, sizeof request);
-    request.kind = sink->mode == TARN_SINK_REPLACE_PARTITIONS ? COMMIT_REPLACE_PARTITIONS
-                   : sink->merge_manifests                    ? COMMIT_MERGE_APPEND
-                                                              : COMMIT_FAST_APPEND;
-    request.added = written->files;
-    request.n_added = written->n_files;
-    request.branch = sink->branch;
-    request.from_snapshot_id = TARN_NO_SNAPSHOT;
-    request.summary = sink->summary;
-    return commit_run(sink->env, sink->table->catalog->catalog, &sink->table->ident, NULL, &request,
-                      outcome, err);
+tarn_code tarn_sink_write(tarn_sink *sink, const struct ArrowSchema *schema,
+                          struct ArrowArray *array, tarn_error *err) {
+    return tarn_sink_write_changes(sink, schema, array, NULL, err);
 }
 
-static tarn_code commit_overwrite(tarn_sink *sink, const write_result *written,
-                                  tarn_outcome *outcome, commit_outcome *commit, tarn_error *err) {
+static tarn_code commit_overwrite(tarn_sink *sink, tarn_outcome *outcome, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    write_result written;
     dml_options options;
     dml_result result;
     memset(&options, 0, sizeof options);
     memset(&result, 0, sizeof result);
+    arena_init(&arena, sink->env);
+    TRY(sink_take(sink->job, &arena, &written, err));
     options.branch = sink->branch;
     options.filter = sink->overwrite_filter;
-    tarn_code code = dml_overwrite(sink->env, sink->table->catalog->catalog, &sink->table->ident,
-                                   &options, written->files, written->n_files, &result, err);
-    *commit = result.outcome;
+    code = dml_overwrite(sink->env, sink->table->catalog->catalog, &sink->table->ident, &options,
+                         written.files, written.n_files, &result, err);
     outcome->files_removed = result.files_removed;
     outcome->rows_rewritten = result.rows_kept;
-    return code;
-}
-
-tarn_code tarn_sink_commit(tarn_sink *sink, tarn_outcome *outcome, tarn_error *err) {
-    API_ERROR(err);
-    tarn_code code = TARN_OK;
-    tarn_arena arena;
-    write_result written;
-    commit_outcome commit;
-    memset(&written, 0, sizeof written);
-    memset(&commit, 0, sizeof commit);
-    arena_init(&arena, sink->env);
-    api_reset_outcome(outcome);
-    if (sink->writer != NULL) {
-        code = data_writer_close(sink->writer, &arena, &written, err);
-        if (code != TARN_OK) { /* its rows are gone, and the next ones begin afresh */
-            data_writer_free(sink->writer);
-            sink->writer = NULL;
-            goto done;
-        }
-    }
-    if (written.n_files == 0 && sink->mode != TARN_SINK_OVERWRITE) {
-        goto done;
-    }
-    code = sink->mode == TARN_SINK_OVERWRITE
-               ? commit_overwrite(sink, &written, outcome, &commit, err)
-               : commit_append(sink, &written, &commit, err);
-    api_fill_outcome(outcome, &commit);
+    api_fill_outcome(outcome, &result.outcome);
     if (code == TARN_OK) {
         outcome->rows = written.rows;
         outcome->files_added = written.n_files;
-        api_take_version(sink->table, commit.version);
-    } else if (commit.kind == TARN_NOT_COMMITTED) {
+        sink_adopt(sink->job, result.outcome.version);
+        show_version(sink);
+    } else if (result.outcome.kind == TARN_NOT_COMMITTED) {
         write_result_remove(sink->table->catalog->catalog->store, &written);
     }
 done:
@@ -199,12 +201,55 @@ done:
     return code;
 }
 
+tarn_code tarn_sink_checkpoint(tarn_sink *sink, const char *offsets, tarn_outcome *outcome,
+                               tarn_error *err) {
+    API_ERROR(err);
+    tarn_code code = TARN_OK;
+    int64_t checkpoint;
+    commit_outcome commit;
+    api_reset_outcome(outcome);
+    if (sink->mode == TARN_SINK_OVERWRITE) {
+        return commit_overwrite(sink, outcome, err);
+    }
+    TRY(sink_precommit(sink->job, offsets, &checkpoint, err));
+    code = sink_commit(sink->job, checkpoint, &commit, err);
+    api_fill_outcome(outcome, &commit);
+    table_version_release(commit.version);
+    if (code == TARN_OK) {
+        sink_last_commit(sink->job, &outcome->rows, &outcome->files_added);
+        show_version(sink);
+    }
+done:
+    return code;
+}
+
+tarn_code tarn_sink_commit(tarn_sink *sink, tarn_outcome *outcome, tarn_error *err) {
+    return tarn_sink_checkpoint(sink, NULL, outcome, err);
+}
+
+tarn_code tarn_sink_offsets(tarn_sink *sink, char **out, tarn_error *err) {
+    API_ERROR(err);
+    tarn_code code = TARN_OK;
+    tarn_buf text;
+    tarn_str offsets = sink_offsets(sink->job);
+    *out = NULL;
+    buf_init(&text, sink->env, 0);
+    if (offsets.data == NULL) {
+        return TARN_OK;
+    }
+    code = buf_append_str(&text, offsets, err);
+    if (code == TARN_OK) {
+        return api_give_text(sink->env, &text, out, err);
+    }
+    buf_release(&text);
+    return code;
+}
+
 void tarn_sink_free(tarn_sink *sink) {
     if (sink == NULL) {
         return;
     }
-    data_writer_free(sink->writer);
-    table_version_release(sink->version);
+    sink_free(sink->job);
     arena_release(&sink->arena);
     env_free(sink->env, sink);
 }

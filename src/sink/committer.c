@@ -1,0 +1,434 @@
+/* sink/committer.c - see committer.h. */
+#include "sink/committer.h"
+
+#include <inttypes.h>
+
+void committer_init(committer *c, tarn_env *env, const committer_options *options) {
+    memset(c, 0, sizeof *c);
+    c->env = env;
+    c->options = *options;
+    c->committed.snapshot_id = TARN_NO_SNAPSHOT;
+    c->next_checkpoint = 1;
+    buf_init(&c->offsets_text, env, 0);
+}
+
+void committer_release(committer *c) {
+    while (c->pending != NULL) {
+        sink_pending *next = c->pending->next;
+        sink_pending_free(c->pending);
+        c->pending = next;
+    }
+    buf_release(&c->offsets_text);
+}
+
+static tarn_str operator_of(const committer *c) {
+    return c->options.state != NULL ? sink_state_operator(c->options.state) : STR("writer");
+}
+
+static void free_first(committer *c) {
+    sink_pending *p = c->pending;
+    c->pending = p->next;
+    sink_pending_free(p);
+}
+
+static bool is_empty(const sink_delta *d) {
+    return d->written.n_files == 0 && d->written.n_deletes == 0;
+}
+
+/* ---- one commit ---- */
+
+/* Asked with every base: the table is still the one, and no newer job of this sink was here
+ * (invariant 4). */
+static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *err) {
+    committer *c = ctx;
+    sink_history history;
+    tarn_code code = TARN_OK;
+    if (!str_eq(base->table_uuid, c->options.table_uuid)) {
+        return err_set(err, TARN_INVALID,
+                       "table %.*s is not the one that this sink was opened for: its uuid is now "
+                       "%.*s, and was %.*s",
+                       STR_ARG(c->options.ident->name), STR_ARG(base->table_uuid),
+                       STR_ARG(c->options.table_uuid));
+    }
+    if (c->options.state == NULL) {
+        return TARN_OK;
+    }
+    TRY(sink_state_check(c->options.state, err));
+    TRY(history_read(base, c->options.branch, c->options.sink_id, operator_of(c), true, &history,
+                     err));
+    if (history.epoch > sink_state_epoch(c->options.state)) {
+        code = err_set(err, TARN_DENIED,
+                       "sink %.*s was taken over: job number %" PRId64
+                       " of it committed checkpoint %" PRId64 ", after this one, number %" PRId64
+                       ", had begun",
+                       STR_ARG(c->options.sink_id), history.epoch, history.checkpoint,
+                       sink_state_epoch(c->options.state));
+    }
+done:
+    return code;
+}
+
+static tarn_code make_summary(committer *c, tarn_arena *arena, const sink_delta *d,
+                              tarn_properties *out, tarn_error *err) {
+    const tarn_properties *own = &c->options.summary;
+    *out = *own;
+    if (c->options.sink_id.len == 0) {
+        return TARN_OK;
+    }
+    tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)own->count + 4);
+    sink_state *state = c->options.state;
+    char *checkpoint = arena_printf(arena, "%" PRId64, d->checkpoint);
+    char *epoch = arena_printf(arena, "%" PRId64, state != NULL ? sink_state_epoch(state) : 0);
+    if (items == NULL || checkpoint == NULL || epoch == NULL) {
+        return err_nomem(err);
+    }
+    int32_t n = own->count;
+    if (n > 0) {
+        memcpy(items, own->items, (size_t)n * sizeof *items);
+    }
+    items[n++] = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
+    items[n++] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
+    if (state != NULL) { /* else checkpoints have no numbers that outlive the job */
+        items[n++] = (tarn_property){STR(SINK_KEY_CHECKPOINT), str_of(checkpoint)};
+        items[n++] = (tarn_property){STR(SINK_KEY_EPOCH), str_of(epoch)};
+    }
+    out->items = items;
+    out->count = n;
+    return TARN_OK;
+}
+
+static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *out,
+                            tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    commit_request request;
+    const write_result *w = &d->written;
+    arena_init(&arena, c->env);
+    memset(&request, 0, sizeof request);
+    bool row_delta = w->n_deletes > 0 || w->n_removed_deletes > 0;
+    request.kind = row_delta ? COMMIT_ROW_DELTA : c->options.append;
+    request.added = w->files;
+    request.n_added = w->n_files;
+    request.added_deletes = w->deletes;
+    request.n_added_deletes = w->n_deletes;
+    request.removed_deletes = w->removed_deletes;
+    request.n_removed_deletes = w->n_removed_deletes;
+    request.referenced = w->referenced;
+    request.n_referenced = w->n_referenced;
+    request.check_new_deletes = w->n_referenced > 0;
+    request.branch = c->options.branch;
+    request.from_snapshot_id = w->n_referenced > 0 ? d->base_snapshot_id : TARN_NO_SNAPSHOT;
+    request.commit_id = c->options.state != NULL ? d->commit_id : NULL;
+    request.allow_empty = is_empty(d);
+    request.check = check_base;
+    request.check_ctx = c;
+    TRY(make_summary(c, &arena, d, &request.summary, err));
+    int64_t started = env_now_ms(c->env);
+    code = commit_run(c->env, c->options.catalog, c->options.ident, NULL, &request, out, err);
+    c->counts.last_commit_ms = env_now_ms(c->env) - started;
+    c->counts.commit_ms += c->counts.last_commit_ms;
+    c->counts.attempts += out->attempts;
+done:
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code keep_offsets(committer *c, const sink_delta *d, int64_t snapshot_id,
+                              tarn_error *err) {
+    tarn_code code = TARN_OK;
+    c->committed.checkpoint = d->checkpoint;
+    c->committed.snapshot_id = snapshot_id;
+    if (d->offsets.data == NULL) {
+        goto done; /* what was said before still holds */
+    }
+    tarn_buf text;
+    buf_init(&text, c->env, 0);
+    code = buf_reserve(&text, d->offsets.len + 1, err);
+    if (code == TARN_OK) {
+        code = buf_append_str(&text, d->offsets, err);
+    }
+    if (code != TARN_OK) {
+        buf_release(&text);
+        return code;
+    }
+    buf_release(&c->offsets_text);
+    c->offsets_text = text;
+    c->committed.offsets = buf_str(&c->offsets_text);
+done:
+    return code;
+}
+
+/* The first pending delta is in the table, or has nothing that should be. */
+static tarn_code finish_first(committer *c, int64_t snapshot_id, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_delta *d = &c->pending->delta;
+    TRY(keep_offsets(c, d, snapshot_id, err));
+    if (c->options.state != NULL) {
+        TRY(sink_state_commit(c->options.state, &c->committed, err));
+        sink_state_done(c->options.state, d);
+    }
+    free_first(c);
+done:
+    return code;
+}
+
+static void drop_files(committer *c, const sink_delta *d) {
+    write_result_remove(c->options.catalog->store, &d->written);
+}
+
+/* A delta that will not be committed by this job. A newer job that read the state before the delta
+ * was gone from it may commit it all the same; one that begins later can't know of it: so its files
+ * go only if there is no newer one by now (state.h, invariant 3). */
+static tarn_code give_up(committer *c, const sink_delta *d, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_state *state = c->options.state;
+    if (state != NULL) {
+        TRY(sink_state_drop(state, d, err));
+        TRY(sink_state_check(state, err));
+    }
+    drop_files(c, d);
+done:
+    return code;
+}
+
+/* Without a state a commit is the caller's once: what failed is gone, what may have happened is
+ * left alone. */
+static void forget_failed(committer *c, const commit_outcome *out) {
+    if (out->kind == TARN_NOT_COMMITTED) {
+        drop_files(c, &c->pending->delta);
+    }
+    free_first(c);
+}
+
+static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_delta *d = &c->pending->delta;
+    bool replaces = c->options.append == COMMIT_REPLACE_PARTITIONS;
+    if (is_empty(d)) {
+        c->counts.empty_checkpoints++;
+        c->empty_in_row++;
+        if (c->options.empty_every == 0 || c->empty_in_row < c->options.empty_every || replaces) {
+            return finish_first(c, c->committed.snapshot_id, err);
+        }
+    }
+    commit_outcome now;
+    code = run_commit(c, d, &now, err);
+    table_version_release(out->version);
+    *out = now;
+    if (code != TARN_OK) {
+        if (c->options.state == NULL) {
+            forget_failed(c, out);
+        }
+        return code;
+    }
+    c->counts.commits++;
+    c->empty_in_row = 0;
+    c->rows += d->written.rows;
+    c->files += d->written.n_files;
+    return finish_first(c, out->snapshot_id, err);
+}
+
+tarn_code committer_run(committer *c, int64_t up_to, commit_outcome *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    memset(out, 0, sizeof *out);
+    out->snapshot_id = TARN_NO_SNAPSHOT;
+    c->rows = 0;
+    c->files = 0;
+    while (code == TARN_OK && c->pending != NULL && c->pending->delta.checkpoint <= up_to) {
+        code = commit_first(c, out, err);
+    }
+    return code;
+}
+
+/* ---- making durable, giving up ---- */
+
+static void drop_unadded(committer *c, sink_pending *p, bool named) {
+    tarn_error ignored = TARN_ERROR_INIT;
+    if (!named) {
+        drop_files(c, &p->delta);
+    } else if (give_up(c, &p->delta, &ignored) != TARN_OK) {
+        env_log(c->env, TARN_LOG_WARN, "sink", "cleanup", "checkpoint %" PRId64 ": %s",
+                p->delta.checkpoint, ignored.message);
+        c->next_checkpoint++; /* its number may be taken */
+    }
+    sink_pending_free(p);
+}
+
+tarn_code committer_add(committer *c, sink_pending *p, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_state *state = c->options.state;
+    bool named = false; /* the state may name the files */
+    p->delta.checkpoint = c->next_checkpoint;
+    if (state != NULL) {
+        p->delta.epoch = sink_state_epoch(state);
+        env_uuid_v4(c->env, p->delta.commit_id);
+        TRY(store_sync(c->options.catalog->store, err));
+        named = true;
+        TRY(sink_state_put(state, &p->delta, err));
+        TRY(sink_state_check(state, err));
+    }
+    c->next_checkpoint++;
+    sink_pending **at = &c->pending;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = p;
+    p = NULL;
+done:
+    if (p != NULL && code == TARN_DENIED) {
+        sink_pending_free(p); /* the newer job may have read it, and may commit it */
+    } else if (p != NULL) {
+        drop_unadded(c, p, named);
+    }
+    return code;
+}
+
+tarn_code committer_drop_all(committer *c, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    while (c->pending != NULL) { /* from the newest (invariant 5) */
+        sink_pending **last = &c->pending;
+        while ((*last)->next != NULL) {
+            last = &(*last)->next;
+        }
+        TRY(give_up(c, &(*last)->delta, err));
+        sink_pending_free(*last);
+        *last = NULL;
+    }
+done:
+    return code;
+}
+
+/* ---- after a restart ---- */
+
+/* Of two deltas with one number the later epoch's is the stream's: the other was written by a job
+ * that had been taken over, and that never saw a commit of it (state.h, invariant 3). */
+static tarn_code drop_shadowed(committer *c, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_pending **at = &c->pending;
+    while (*at != NULL) {
+        sink_pending *p = *at;
+        if (p->next == NULL || p->next->delta.checkpoint != p->delta.checkpoint) {
+            at = &p->next;
+            continue;
+        }
+        TRY(give_up(c, &p->delta, err));
+        *at = p->next;
+        sink_pending_free(p);
+    }
+done:
+    return code;
+}
+
+static tarn_code check_file(committer *c, const sink_delta *d, const tarn_file *file,
+                            tarn_error *err) {
+    store_stat_info info;
+    tarn_code code = store_stat(c->options.catalog->store, file->path, &info, err);
+    if (code == TARN_OK && file->format != TARN_FORMAT_PUFFIN &&
+        info.size_bytes != file->size_bytes) {
+        code = err_set(err, TARN_CORRUPT,
+                       "file %.*s has %" PRId64 " bytes, and was written with "
+                       "%" PRId64,
+                       STR_ARG(file->path), info.size_bytes, file->size_bytes);
+    }
+    if (code == TARN_NOT_FOUND || code == TARN_CORRUPT) {
+        tarn_error first = *err;
+        code = err_set(err, code,
+                       "checkpoint %" PRId64 " of sink %.*s can't be committed: %s; remove its "
+                       "file checkpoint-%012" PRId64 "-%08" PRId64 " from the state to read the "
+                       "input again from checkpoint %" PRId64,
+                       d->checkpoint, STR_ARG(c->options.sink_id), first.message, d->checkpoint,
+                       d->epoch, c->committed.checkpoint);
+    }
+    return code;
+}
+
+/* Clean-up of others may have run since (B37). */
+static tarn_code check_files(committer *c, const sink_delta *d, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < d->written.n_files; i++) {
+        TRY(check_file(c, d, &d->written.files[i], err));
+    }
+    for (int32_t i = 0; i < d->written.n_deletes; i++) {
+        TRY(check_file(c, d, &d->written.deletes[i], err));
+    }
+done:
+    return code;
+}
+
+/* Whether the table has this delta already (invariant 3). */
+static tarn_code is_committed(committer *c, const tarn_metadata *m, const sink_history *history,
+                              const sink_delta *d, bool *out, tarn_error *err) {
+    *out = d->checkpoint <= c->committed.checkpoint || d->checkpoint <= history->checkpoint;
+    if (*out || is_empty(d) || history_reaches(m, c->options.branch, d->base_snapshot_id)) {
+        return TARN_OK; /* commit_run looks for the commit id */
+    }
+    return history_has_files(c->env, c->options.catalog->store, m, d, out, err);
+}
+
+static tarn_code recover_first(committer *c, const tarn_metadata *m, const sink_history *history,
+                               commit_outcome *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const sink_delta *d = &c->pending->delta;
+    bool done;
+    TRY(is_committed(c, m, history, d, &done, err));
+    if (done && d->checkpoint <= c->committed.checkpoint) {
+        sink_state_done(c->options.state, d);
+        free_first(c);
+    } else if (done) {
+        code = finish_first(c, history->snapshot_id, err);
+    } else {
+        TRY(check_files(c, d, err));
+        code = commit_first(c, out, err);
+    }
+done:
+    return code;
+}
+
+/* A state that was set back to an older checkpoint would number its new ones below those that the
+ * table has (B34). */
+static tarn_code check_rewound(const committer *c, const sink_history *history, int64_t last,
+                               tarn_error *err) {
+    if (history->checkpoint <= last) {
+        return TARN_OK;
+    }
+    return err_set(err, TARN_CONFLICT,
+                   "state of sink %.*s ends with checkpoint %" PRId64 ", but branch %.*s has its "
+                   "checkpoint %" PRId64 " (snapshot %" PRId64 "): roll the table back to "
+                   "checkpoint %" PRId64 ", or go on with a new state folder and sink id",
+                   STR_ARG(c->options.sink_id), last, STR_ARG(c->options.branch),
+                   history->checkpoint, history->snapshot_id, last);
+}
+
+static int64_t last_checkpoint(const committer *c) {
+    int64_t last = c->committed.checkpoint;
+    for (const sink_pending *p = c->pending; p != NULL; p = p->next) {
+        last = p->delta.checkpoint > last ? p->delta.checkpoint : last;
+    }
+    return last;
+}
+
+tarn_code committer_recover(committer *c, const tarn_table_version *base, int64_t complete,
+                            commit_outcome *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_metadata *m = base->metadata;
+    sink_history history;
+    memset(out, 0, sizeof *out);
+    out->snapshot_id = TARN_NO_SNAPSHOT;
+    TRY(history_read(m, c->options.branch, c->options.sink_id, operator_of(c), false, &history,
+                     err));
+    TRY(sink_state_begin(c->options.state, history.epoch + 1, m, &c->committed, &c->pending, err));
+    if (c->committed.offsets.data != NULL) {
+        TRY(buf_append_str(&c->offsets_text, c->committed.offsets, err));
+        c->committed.offsets = buf_str(&c->offsets_text);
+    }
+    TRY(drop_shadowed(c, err));
+    int64_t last = last_checkpoint(c);
+    TRY(check_rewound(c, &history, last, err));
+    c->next_checkpoint = last + 1;
+    while (c->pending != NULL && (complete < 0 || c->pending->delta.checkpoint <= complete)) {
+        TRY(recover_first(c, m, &history, out, err));
+    }
+    TRY(committer_drop_all(c, err));
+done:
+    return code;
+}

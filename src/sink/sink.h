@@ -1,0 +1,67 @@
+/* sink/sink.h - the whole sink: batches in, checkpoints, snapshots out.
+ *
+ *   sink_write -> distribute -> tasks (files) ... sink_precommit: tasks close, the delta is durable
+ *              -> sink_commit: snapshots, in order
+ *
+ * Invariants: 1 without a state, what was written since the last checkpoint is the caller's once: a
+ * failed checkpoint removes it; 2 with a state a checkpoint that was durable is committed sooner or
+ * later, or is given up together with all after it, and then the sink is broken: it is opened
+ * again, and the source goes back to sink_offsets; 3 rows are written for the version that the last
+ * commit saw. One thread at a time. */
+#ifndef SINK_SINK_H
+#define SINK_SINK_H
+
+#include "sink/committer.h"
+
+#define SINK_MAX_WRITERS 256
+
+typedef struct sink_options {
+    tarn_catalog *catalog; /* outlives the sink, as ident */
+    const tarn_ident *ident;
+    tarn_table_version *version; /* as loaded */
+    commit_kind append;          /* fast or merge append, or replace partitions */
+    tarn_str branch;             /* len 0: main */
+    tarn_properties summary;     /* outlives the sink */
+    size_t memory_bytes;         /* 0: 128 MiB, shared by the writers */
+    tarn_str state_dir;          /* len 0: none */
+    tarn_store *state_store;     /* NULL: the one for state_dir */
+    tarn_str sink_id;            /* len 0: the state's, or none */
+    int32_t writers;             /* 0: 1 */
+    int32_t empty_every;
+    bool hold;        /* what is pending at open is complete up to `complete` only */
+    int64_t complete; /* with hold */
+} sink_options;
+
+typedef struct sink_counts {
+    int64_t rows, deleted_rows, data_files, delete_files, bytes;
+    int64_t checkpoints;
+} sink_counts;
+
+typedef struct sink_job sink_job;
+tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out,
+                    tarn_error *err) TARN_MUST_USE;
+/* The version whose current schema the rows of sink_write have. */
+const tarn_table_version *sink_version(const sink_job *s);
+tarn_str sink_offsets(const sink_job *s); /* of the last committed checkpoint; data NULL: none */
+/* INVALID: the batch was not taken. Other failures: see the invariants. */
+tarn_code sink_write(sink_job *s, tarn_batch *batch, const uint8_t *kinds,
+                     tarn_error *err) TARN_MUST_USE; /* takes the batch on success */
+/* Closes the files and makes them durable with the offsets, as checkpoint number *out. */
+tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out,
+                         tarn_error *err) TARN_MUST_USE;
+/* A notice that this checkpoint is complete: late, twice, out of order as it may come. */
+tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out,
+                      tarn_error *err) TARN_MUST_USE;
+/* Rows and data files of the last sink_commit. */
+void sink_last_commit(const sink_job *s, int64_t *rows, int32_t *files);
+/* Closes the files without making them durable: for commits of other kinds. The result is the
+ * caller's to commit or remove. */
+tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out,
+                    tarn_error *err) TARN_MUST_USE;
+/* The table is at this version now (another kind of commit made it). Takes version; NULL: none. */
+void sink_adopt(sink_job *s, tarn_table_version *version);
+const sink_counts *sink_counts_of(const sink_job *s, const sink_counts **last,
+                                  const committer_counts **commits);
+void sink_free(sink_job *s); /* takes NULL; removes what is not durable */
+
+#endif

@@ -1,0 +1,547 @@
+/* sink/state.c - see state.h. Every document is one line "tarn-sink 1 CRC LENGTH" and a JSON body,
+ * so that a cut or changed one is told from an older or newer one. */
+#include "sink/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/num.h"
+
+#define MAX_DOCUMENT_BYTES (512u << 20)
+#define HEAD_BYTES         64
+#define EPOCH_TRIES        1000 /* other jobs that start at the same moment */
+
+struct sink_state {
+    tarn_env *env;
+    tarn_store *store;
+    tarn_arena arena; /* for the state's life */
+    tarn_str dir;
+    sink_identity who;
+    int64_t epoch;
+    int64_t committed_epoch; /* of the committed-E file that was read or written last; -1: none */
+};
+
+/* ---- documents ---- */
+
+static tarn_code put_document(sink_state *s, const char *path, store_mode mode, tarn_str body,
+                              tarn_error *err) {
+    tarn_code code = TARN_OK;
+    io_sink *sink = NULL;
+    char head[HEAD_BYTES];
+    int len = snprintf(head, sizeof head, "tarn-sink 1 %08" PRIx32 " %zu\n",
+                       num_crc32(0, body.data, body.len), body.len);
+    TRY(store_create(s->store, str_of(path), mode, &sink, err));
+    TRY(io_write(sink, head, (size_t)len, err));
+    TRY(io_write(sink, body.data, body.len, err));
+    io_sink *whole = sink;
+    sink = NULL;
+    TRY(whole->finish(whole, err));
+done:
+    if (sink != NULL) {
+        sink->abort(sink);
+    }
+    return code;
+}
+
+static tarn_code damaged(const char *path, const char *why, tarn_error *err) {
+    return err_set(err, TARN_CORRUPT, "sink state file %s was damaged: %s", path, why);
+}
+
+/* "tarn-sink 1 CRC LENGTH" of the head line. */
+static tarn_code check_head(const char *path, tarn_str head, tarn_str body, tarn_error *err) {
+    tarn_str piece;
+    tarn_str crc;
+    uint64_t len;
+    char want[16];
+    if (!str_split(&head, ' ', &piece) || !str_is(piece, "tarn-sink") ||
+        !str_split(&head, ' ', &piece)) {
+        return damaged(path, "it does not begin with \"tarn-sink\"", err);
+    }
+    if (!str_is(piece, "1")) {
+        return err_set(err, TARN_UNSUPPORTED, "sink state file %s has version %.*s, not 1", path,
+                       STR_ARG(piece));
+    }
+    if (!str_split(&head, ' ', &crc) || !str_split(&head, ' ', &piece) ||
+        !str_to_u64(piece, &len)) {
+        return damaged(path, "its first line is incomplete", err);
+    }
+    if (len != body.len) {
+        return err_set(
+            err, TARN_CORRUPT,
+            "sink state file %s was damaged: %zu bytes after the first line, not %" PRIu64, path,
+            body.len, len);
+    }
+    (void)snprintf(want, sizeof want, "%08" PRIx32, num_crc32(0, body.data, body.len));
+    return str_is(crc, want) ? TARN_OK : damaged(path, "its checksum does not match", err);
+}
+
+static tarn_code get_document(sink_state *s, tarn_arena *arena, const char *path, json_value **out,
+                              tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_buf text;
+    size_t end;
+    buf_init(&text, s->env, MAX_DOCUMENT_BYTES);
+    TRY(store_get(s->store, str_of(path), MAX_DOCUMENT_BYTES, &text, err));
+    tarn_str all = buf_str(&text);
+    if (all.len == 0 || !str_find_char(all, '\n', &end) || end >= HEAD_BYTES) {
+        code = damaged(path, "it has no first line", err);
+        goto done;
+    }
+    tarn_str body = str_from(all, end + 1);
+    TRY(check_head(path, str_sub(all, 0, end), body, err));
+    TRY(json_parse(arena, body, path, out, err));
+done:
+    buf_release(&text);
+    return code;
+}
+
+static tarn_code path_of(sink_state *s, tarn_arena *arena, const char *name, char **out,
+                         tarn_error *err) {
+    *out = store_join(arena, s->dir, str_of(name));
+    return *out != NULL ? TARN_OK : err_nomem(err);
+}
+
+/* ---- identity ---- */
+
+static tarn_code make_identity(sink_state *s, const char *path, tarn_str sink_id, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_buf body;
+    json_writer w;
+    char uuid[37];
+    buf_init(&body, s->env, 0);
+    if (sink_id.len == 0) {
+        env_uuid_v4(s->env, uuid);
+        sink_id = str_of(uuid);
+    }
+    s->who.sink_id = arena_str(&s->arena, sink_id);
+    s->who.operator_id = STR("writer");
+    if (s->who.sink_id.data == NULL) {
+        return err_nomem(err);
+    }
+    json_begin(&w, &body, false, err);
+    json_put_object(&w);
+    json_member_str(&w, "sink-id", s->who.sink_id);
+    json_member_str(&w, "operator-id", s->who.operator_id);
+    json_member_str(&w, "table", s->who.table);
+    json_member_str(&w, "table-uuid", s->who.table_uuid);
+    json_member_str(&w, "branch", s->who.branch);
+    json_end_object(&w);
+    TRY(json_end(&w));
+    TRY(put_document(s, path, STORE_CREATE, buf_str(&body), err));
+done:
+    buf_release(&body);
+    return code;
+}
+
+static tarn_code check_identity(sink_state *s, const char *path, const json_value *json,
+                                tarn_str sink_id, tarn_error *err) {
+    tarn_str uuid;
+    tarn_str branch;
+    tarn_str table = STR_NULL;
+    if (!json_str(json_get(json, "sink-id"), &s->who.sink_id) || s->who.sink_id.len == 0 ||
+        !json_str(json_get(json, "operator-id"), &s->who.operator_id) ||
+        !json_str(json_get(json, "table-uuid"), &uuid) ||
+        !json_str(json_get(json, "branch"), &branch)) {
+        return damaged(path, "it does not say whose it is", err);
+    }
+    (void)json_str(json_get(json, "table"), &table);
+    if (!str_eq(uuid, s->who.table_uuid)) {
+        return err_set(err, TARN_INVALID,
+                       "sink state %s is of table %.*s with uuid %.*s; table %.*s has uuid %.*s",
+                       path, STR_ARG(table), STR_ARG(uuid), STR_ARG(s->who.table),
+                       STR_ARG(s->who.table_uuid));
+    }
+    if (!str_eq(branch, s->who.branch)) {
+        return err_set(err, TARN_INVALID, "sink state %s is of branch %.*s, not of %.*s", path,
+                       STR_ARG(branch), STR_ARG(s->who.branch));
+    }
+    if (sink_id.len > 0 && !str_eq(sink_id, s->who.sink_id)) {
+        return err_set(err, TARN_INVALID, "sink state %s is of sink %.*s, not of %.*s", path,
+                       STR_ARG(s->who.sink_id), STR_ARG(sink_id));
+    }
+    return TARN_OK;
+}
+
+static tarn_code read_identity(sink_state *s, tarn_str sink_id, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_error first = TARN_ERROR_INIT;
+    char *path;
+    json_value *json;
+    TRY(path_of(s, &s->arena, "sink", &path, err));
+    code = get_document(s, &s->arena, path, &json, err);
+    if (code == TARN_NOT_FOUND) {
+        err_reset(err);
+        code = make_identity(s, path, sink_id, &first);
+        if (code != TARN_CONFLICT) { /* else another job was first, with a name of its own */
+            if (code != TARN_OK && err != NULL) {
+                *err = first;
+            }
+            return code;
+        }
+        code = get_document(s, &s->arena, path, &json, err);
+    }
+    if (code == TARN_OK) {
+        code = check_identity(s, path, json, sink_id, err);
+    }
+done:
+    return code;
+}
+
+tarn_code sink_state_open(tarn_env *env, const sink_state_options *options, sink_state **out,
+                          tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_state *s = env_calloc(env, 1, sizeof *s);
+    if (s == NULL) {
+        return err_nomem(err);
+    }
+    s->env = env;
+    s->store = options->store;
+    s->committed_epoch = -1;
+    arena_init(&s->arena, env);
+    s->dir = arena_str(&s->arena, options->dir);
+    s->who.table = arena_str(&s->arena, options->table);
+    s->who.table_uuid = arena_str(&s->arena, options->table_uuid);
+    s->who.branch = arena_str(&s->arena, options->branch);
+    if (s->dir.data == NULL || s->who.table.data == NULL || s->who.table_uuid.data == NULL ||
+        s->who.branch.data == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    TRY(read_identity(s, options->sink_id, err));
+    *out = s;
+    s = NULL;
+done:
+    sink_state_close(s);
+    return code;
+}
+
+void sink_state_close(sink_state *s) {
+    if (s == NULL) {
+        return;
+    }
+    arena_release(&s->arena);
+    env_free(s->env, s);
+}
+
+tarn_str sink_state_id(const sink_state *s) {
+    return s->who.sink_id;
+}
+
+tarn_str sink_state_operator(const sink_state *s) {
+    return s->who.operator_id;
+}
+
+int64_t sink_state_epoch(const sink_state *s) {
+    return s->epoch;
+}
+
+/* ---- what lies in the folder ---- */
+
+typedef struct name_list {
+    tarn_arena *arena;
+    tarn_str *names;
+    size_t count, cap;
+} name_list;
+
+static tarn_code add_name(void *ctx, tarn_str name, const store_stat_info *info, tarn_error *err) {
+    name_list *list = ctx;
+    if (info == NULL) {
+        return TARN_OK; /* a folder: the key index */
+    }
+    if (list->count == list->cap) {
+        size_t cap = list->cap == 0 ? 32 : list->cap * 2;
+        tarn_str *names =
+            arena_grow(list->arena, list->names, list->cap * sizeof *names, cap * sizeof *names);
+        if (names == NULL) {
+            return err_nomem(err);
+        }
+        list->names = names;
+        list->cap = cap;
+    }
+    list->names[list->count] = arena_str(list->arena, name);
+    return list->names[list->count++].data != NULL ? TARN_OK : err_nomem(err);
+}
+
+/* "PREFIX-N" or "PREFIX-N-M"; false: another name. */
+static bool parse_name(tarn_str name, const char *prefix, int64_t *first, int64_t *second) {
+    tarn_str piece;
+    if (!str_starts_with(name, str_of(prefix))) {
+        return false;
+    }
+    tarn_str rest = str_from(name, strlen(prefix));
+    if (!str_split(&rest, '-', &piece) || !str_to_i64(piece, first) || *first < 0) {
+        return false;
+    }
+    if (second == NULL) {
+        return rest.data == NULL || rest.len == 0;
+    }
+    return rest.len > 0 && str_to_i64(rest, second) && *second >= 0;
+}
+
+static tarn_code list_names(sink_state *s, tarn_arena *arena, name_list *list, tarn_error *err) {
+    memset(list, 0, sizeof *list);
+    list->arena = arena;
+    return store_list_folder(s->store, s->dir, add_name, list, err);
+}
+
+static int64_t highest(const name_list *list, const char *prefix) {
+    int64_t max = -1;
+    for (size_t i = 0; i < list->count; i++) {
+        int64_t n;
+        if (parse_name(list->names[i], prefix, &n, NULL) && n > max) {
+            max = n;
+        }
+    }
+    return max;
+}
+
+static void discard(sink_state *s, tarn_arena *arena, tarn_str name) {
+    char *path = store_join(arena, s->dir, name);
+    if (path != NULL) {
+        store_discard(s->store, str_of(path));
+    }
+}
+
+/* Removes the numbered files below `below`. */
+static void discard_below(sink_state *s, tarn_arena *arena, const name_list *list,
+                          const char *prefix, int64_t below) {
+    for (size_t i = 0; i < list->count; i++) {
+        int64_t n;
+        if (parse_name(list->names[i], prefix, &n, NULL) && n < below) {
+            discard(s, arena, list->names[i]);
+        }
+    }
+}
+
+static tarn_code take_epoch(sink_state *s, tarn_arena *arena, int64_t least, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    name_list list;
+    char name[64];
+    char *path;
+    TRY(list_names(s, arena, &list, err));
+    int64_t epoch = highest(&list, "epoch-") + 1;
+    epoch = epoch < least ? least : epoch;
+    epoch = epoch < 1 ? 1 : epoch;
+    for (int tries = 0;; tries++, epoch++) {
+        (void)snprintf(name, sizeof name, "epoch-%08" PRId64, epoch);
+        TRY(path_of(s, arena, name, &path, err));
+        code = put_document(s, path, STORE_CREATE, STR("{}"), err);
+        if (code != TARN_CONFLICT || tries >= EPOCH_TRIES) {
+            break;
+        }
+        err_reset(err);
+    }
+    if (code == TARN_OK) {
+        s->epoch = epoch;
+        discard_below(s, arena, &list, "epoch-", epoch);
+    }
+done:
+    return code;
+}
+
+tarn_code sink_state_check(sink_state *s, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    name_list list;
+    arena_init(&arena, s->env);
+    TRY(list_names(s, &arena, &list, err));
+    int64_t newest = highest(&list, "epoch-");
+    if (newest > s->epoch) {
+        code = err_set(err, TARN_DENIED,
+                       "sink %.*s was taken over: another job with state %.*s began as number "
+                       "%" PRId64 " after this one, number %" PRId64,
+                       STR_ARG(s->who.sink_id), STR_ARG(s->dir), newest, s->epoch);
+    }
+done:
+    arena_release(&arena);
+    return code;
+}
+
+/* ---- deltas ---- */
+
+sink_pending *sink_pending_new(tarn_env *env) {
+    sink_pending *p = env_calloc(env, 1, sizeof *p);
+    if (p != NULL) {
+        arena_init(&p->arena, env);
+    }
+    return p;
+}
+
+void sink_pending_free(sink_pending *p) {
+    if (p != NULL) {
+        tarn_env *env = p->arena.env;
+        arena_release(&p->arena);
+        env_free(env, p);
+    }
+}
+
+static void insert_pending(sink_pending **list, sink_pending *p) {
+    while (*list != NULL && ((*list)->delta.checkpoint < p->delta.checkpoint ||
+                             ((*list)->delta.checkpoint == p->delta.checkpoint &&
+                              (*list)->delta.epoch < p->delta.epoch))) {
+        list = &(*list)->next;
+    }
+    p->next = *list;
+    *list = p;
+}
+
+static tarn_code read_delta(sink_state *s, tarn_str name, const tarn_metadata *m,
+                            sink_pending **list, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    char *path;
+    json_value *json;
+    sink_pending *p = sink_pending_new(s->env);
+    if (p == NULL) {
+        return err_nomem(err);
+    }
+    path = store_join(&p->arena, s->dir, name);
+    if (path == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    TRY(get_document(s, &p->arena, path, &json, err));
+    TRY(delta_read(&p->arena, &s->who, json, m, path, &p->delta, err));
+    insert_pending(list, p);
+    p = NULL;
+done:
+    sink_pending_free(p);
+    return code;
+}
+
+static tarn_code read_committed(sink_state *s, const name_list *list, sink_committed *out,
+                                tarn_error *err) {
+    tarn_code code = TARN_OK;
+    char name[64];
+    char *path;
+    json_value *json;
+    memset(out, 0, sizeof *out);
+    out->snapshot_id = TARN_NO_SNAPSHOT;
+    s->committed_epoch = highest(list, "committed-");
+    if (s->committed_epoch < 0) {
+        return TARN_OK;
+    }
+    (void)snprintf(name, sizeof name, "committed-%08" PRId64, s->committed_epoch);
+    TRY(path_of(s, &s->arena, name, &path, err));
+    TRY(get_document(s, &s->arena, path, &json, err));
+    if (!json_i64(json_get(json, "checkpoint"), &out->checkpoint) ||
+        !json_i64(json_get(json, "snapshot-id"), &out->snapshot_id)) {
+        code = damaged(path, "it does not say what was committed", err);
+        goto done;
+    }
+    (void)json_str(json_get(json, "offsets"), &out->offsets);
+done:
+    return code;
+}
+
+tarn_code sink_state_begin(sink_state *s, int64_t least, const tarn_metadata *m,
+                           sink_committed *committed, sink_pending **pending, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    name_list list;
+    sink_pending *all = NULL;
+    arena_init(&arena, s->env);
+    TRY(take_epoch(s, &arena, least, err));
+    TRY(list_names(s, &arena, &list, err));
+    TRY(read_committed(s, &list, committed, err));
+    for (size_t i = 0; i < list.count; i++) {
+        int64_t checkpoint;
+        int64_t epoch;
+        if (parse_name(list.names[i], "checkpoint-", &checkpoint, &epoch)) {
+            TRY(read_delta(s, list.names[i], m, &all, err));
+        }
+    }
+    *pending = all;
+    all = NULL;
+done:
+    while (all != NULL) {
+        sink_pending *next = all->next;
+        sink_pending_free(all);
+        all = next;
+    }
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code delta_path(sink_state *s, tarn_arena *arena, const sink_delta *delta, char **out,
+                            tarn_error *err) {
+    char name[96];
+    (void)snprintf(name, sizeof name, "checkpoint-%012" PRId64 "-%08" PRId64, delta->checkpoint,
+                   delta->epoch);
+    return path_of(s, arena, name, out, err);
+}
+
+tarn_code sink_state_put(sink_state *s, const sink_delta *delta, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    tarn_buf body;
+    char *path;
+    arena_init(&arena, s->env);
+    buf_init(&body, s->env, MAX_DOCUMENT_BYTES - HEAD_BYTES);
+    TRY(delta_write(&s->who, delta, &body, err));
+    TRY(delta_path(s, &arena, delta, &path, err));
+    /* Replaced where an attempt before had its answer lost. */
+    TRY(put_document(s, path, STORE_REPLACE, buf_str(&body), err));
+done:
+    buf_release(&body);
+    arena_release(&arena);
+    return code;
+}
+
+tarn_code sink_state_commit(sink_state *s, const sink_committed *committed, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    tarn_buf body;
+    json_writer w;
+    char name[64];
+    char *path;
+    arena_init(&arena, s->env);
+    buf_init(&body, s->env, 0);
+    json_begin(&w, &body, false, err);
+    json_put_object(&w);
+    json_member_i64(&w, "checkpoint", committed->checkpoint);
+    json_member_i64(&w, "snapshot-id", committed->snapshot_id);
+    if (committed->offsets.data != NULL) {
+        json_member_str(&w, "offsets", committed->offsets);
+    }
+    json_end_object(&w);
+    TRY(json_end(&w));
+    (void)snprintf(name, sizeof name, "committed-%08" PRId64, s->epoch);
+    TRY(path_of(s, &arena, name, &path, err));
+    TRY(put_document(s, path, STORE_REPLACE, buf_str(&body), err));
+    if (s->committed_epoch >= 0 && s->committed_epoch < s->epoch) {
+        (void)snprintf(name, sizeof name, "committed-%08" PRId64, s->committed_epoch);
+        discard(s, &arena, str_of(name));
+    }
+    s->committed_epoch = s->epoch;
+done:
+    buf_release(&body);
+    arena_release(&arena);
+    return code;
+}
+
+void sink_state_done(sink_state *s, const sink_delta *delta) {
+    tarn_arena arena;
+    char *path;
+    tarn_error err = TARN_ERROR_INIT;
+    arena_init(&arena, s->env);
+    if (delta_path(s, &arena, delta, &path, &err) == TARN_OK) {
+        store_discard(s->store, str_of(path));
+    }
+    arena_release(&arena);
+}
+
+tarn_code sink_state_drop(sink_state *s, const sink_delta *delta, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    char *path;
+    arena_init(&arena, s->env);
+    TRY(delta_path(s, &arena, delta, &path, err));
+    code = store_remove(s->store, str_of(path), err);
+    if (code == TARN_NOT_FOUND) {
+        err_reset(err);
+        code = TARN_OK;
+    }
+done:
+    arena_release(&arena);
+    return code;
+}

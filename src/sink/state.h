@@ -1,0 +1,90 @@
+/* sink/state.h - what a sink knows over restarts, in a folder of its own: who it is, which
+ * checkpoints were made durable but are not known to be committed, and where the source stood at
+ * the last committed one.
+ *
+ *   sink             identity: sink id, operator id, table, branch; written once
+ *   epoch-E          one job's turn; whoever makes the highest one fences the others
+ *   checkpoint-N-E   a delta: the files of checkpoint N, written in epoch E
+ *   committed-E      the last checkpoint that epoch E saw committed
+ *
+ * Invariants: 1 every file is written whole, synced and renamed, and carries length and checksum;
+ * 2 a delta is there before anything of it is committed, and is gone only after `committed` says
+ * so, or when it was given up for certain; 3 a job reads deltas after it took its epoch, and looks
+ * for higher epochs after it wrote a delta: so of two jobs each sees the other, or the older one's
+ * delta is known to the newer one; 4 nothing here is ever taken for another table's or branch's. */
+#ifndef SINK_STATE_H
+#define SINK_STATE_H
+
+#include "iceberg/metadata.h"
+#include "store/store.h"
+#include "write/files/data_writer.h"
+
+typedef struct sink_delta {
+    int64_t checkpoint; /* rising over the sink's life */
+    int64_t epoch;
+    char commit_id[37];       /* commit_request.commit_id: makes it one snapshot whoever commits */
+    int64_t base_snapshot_id; /* the branch's head that its deletes were made for */
+    tarn_str offsets;         /* data NULL: none */
+    write_result written;
+} sink_delta;
+
+typedef struct sink_committed { /* the last one */
+    int64_t checkpoint;         /* 0: none yet */
+    int64_t snapshot_id;
+    tarn_str offsets; /* data NULL: none */
+} sink_committed;
+
+typedef struct sink_pending { /* deltas in order of their checkpoints */
+    tarn_arena arena;
+    sink_delta delta;
+    struct sink_pending *next;
+} sink_pending;
+
+typedef struct sink_state_options {
+    tarn_store *store; /* where dir lies; outlives the state */
+    tarn_str dir;
+    tarn_str table;      /* its name, for messages */
+    tarn_str table_uuid; /* len 0: a table without one */
+    tarn_str branch;
+    tarn_str sink_id; /* len 0: the one that is there, or a fresh one */
+} sink_state_options;
+
+typedef struct sink_state sink_state;
+/* Reads who the sink is, or makes it up. INVALID: the folder is another table's, branch's or
+ * sink's; CORRUPT: damaged. Both name the file. */
+tarn_code sink_state_open(tarn_env *env, const sink_state_options *options, sink_state **out,
+                          tarn_error *err) TARN_MUST_USE;
+void sink_state_close(sink_state *state); /* takes NULL */
+tarn_str sink_state_id(const sink_state *state);
+tarn_str sink_state_operator(const sink_state *state);
+int64_t sink_state_epoch(const sink_state *state); /* 0 before begin */
+
+/* Takes the next epoch, at least `least`, and reads what other jobs left. m: the table's, for
+ * partition tuples. pending is the caller's: sink_pending_free each. */
+tarn_code sink_state_begin(sink_state *state, int64_t least, const tarn_metadata *m,
+                           sink_committed *committed, sink_pending **pending,
+                           tarn_error *err) TARN_MUST_USE; /* committed lives as long as state */
+/* DENIED: a job with a higher epoch is there. */
+tarn_code sink_state_check(sink_state *state, tarn_error *err) TARN_MUST_USE;
+tarn_code sink_state_put(sink_state *state, const sink_delta *delta, tarn_error *err) TARN_MUST_USE;
+tarn_code sink_state_commit(sink_state *state, const sink_committed *committed,
+                            tarn_error *err) TARN_MUST_USE;
+/* A delta that is committed: failing to remove it is logged, and harmless. */
+void sink_state_done(sink_state *state, const sink_delta *delta);
+/* A delta that is given up; its files are still there, and are the caller's to remove after it. */
+tarn_code sink_state_drop(sink_state *state, const sink_delta *delta,
+                          tarn_error *err) TARN_MUST_USE;
+sink_pending *sink_pending_new(tarn_env *env);
+void sink_pending_free(sink_pending *pending); /* this one */
+
+/* sink/delta_text.c: a delta as JSON and back; what names the file in errors. */
+typedef struct sink_identity {
+    tarn_str sink_id, operator_id, table, table_uuid, branch;
+} sink_identity;
+tarn_code delta_write(const sink_identity *who, const sink_delta *delta, tarn_buf *out,
+                      tarn_error *err) TARN_MUST_USE;
+tarn_code delta_read(tarn_arena *arena, const sink_identity *who, const json_value *json,
+                     const tarn_metadata *m, const char *what, sink_delta *out,
+                     tarn_error *err) TARN_MUST_USE;
+
+#endif
