@@ -38,6 +38,7 @@ typedef enum check_severity {
     X(MANIFEST_LENGTH, "manifest-length", ERROR, "Manifest Lists")                                 \
     X(MANIFEST_UNREADABLE, "manifest-unreadable", ERROR, "Manifests")                              \
     X(MANIFEST_HEADER, "manifest-header", WARNING, "Manifests")                                    \
+    X(MANIFEST_SCHEMA_ID, "manifest-schema-id", WARNING, "Manifests")                              \
     X(MANIFEST_CONTENT, "manifest-content", ERROR, "Manifests")                                    \
     X(FIELD_IDS, "field-ids", ERROR, "Appendix A: Avro")                                           \
     X(MANIFEST_COUNTS, "manifest-counts", ERROR, "Manifest Lists")                                 \

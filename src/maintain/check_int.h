@@ -8,7 +8,7 @@
 
 typedef struct check_column_info {
     const tarn_field *field;
-    bool repeated; /* in a list or map */
+    bool nested; /* writers differ in what they count below nulls */
 } check_column_info;
 
 typedef struct checker {
@@ -48,9 +48,9 @@ tarn_code check_partition(checker *c, tarn_str place, const tarn_spec *spec, con
 tarn_code check_metrics(checker *c, tarn_str place, const tarn_file *file,
                         tarn_error *err) TARN_MUST_USE;
 tarn_code check_columns_find(checker *c, tarn_error *err) TARN_MUST_USE; /* before all else */
-/* A column in any schema of the table, the current one first; NULL: none has it. repeated (may be
- * NULL): it lies in a list or map. */
-const tarn_field *check_column(const checker *c, int32_t id, bool *repeated);
+/* A column in any schema of the table, the current one first; NULL: none has it. nested (may be
+ * NULL): it is not one of the table's own columns but below one. */
+const tarn_field *check_column(const checker *c, int32_t id, bool *nested);
 
 /* check_live.c: one snapshot's live files together. Data manifests come before delete manifests. */
 typedef struct check_live check_live;

@@ -238,10 +238,10 @@ done:
     return code;
 }
 
-/* A Puffin file is looked at once, whatever the number of its vectors. */
-static bool same_file_again(const manifest_entries *entries, int64_t i) {
+/* A Puffin file's size is looked at once, whatever the number of its vectors. */
+static bool same_file_again(const check_live *live, const manifest_entries *entries, int64_t i) {
     const tarn_file *f = &entries->items[i].file;
-    return f->format == TARN_FORMAT_PUFFIN && i > 0 &&
+    return !live->c->options->deep && f->format == TARN_FORMAT_PUFFIN && i > 0 &&
            str_eq(entries->items[i - 1].file.path, f->path);
 }
 
@@ -261,7 +261,7 @@ tarn_code check_live_add(check_live *live, const tarn_manifest *manifest,
         }
         TRY(e->file.content == TARN_CONTENT_DATA ? add_data(live, manifest->path, e, err)
                                                  : add_delete(live, manifest->path, e, err));
-        if (!same_file_again(entries, i)) {
+        if (!same_file_again(live, entries, i)) {
             files[n++] = &e->file;
         }
     }

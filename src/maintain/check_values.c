@@ -9,7 +9,7 @@
 
 /* ---- columns of all schemas ---- */
 
-static tarn_code add_column(checker *c, const tarn_field *field, bool repeated, tarn_error *err) {
+static tarn_code add_column(checker *c, const tarn_field *field, bool nested, tarn_error *err) {
     int32_t at = 0;
     if (idmap_get(&c->column_ids, field->id, &at)) {
         return TARN_OK;
@@ -25,17 +25,16 @@ static tarn_code add_column(checker *c, const tarn_field *field, bool repeated, 
         c->columns = columns;
         c->columns_cap = cap;
     }
-    c->columns[c->n_columns] = (check_column_info){field, repeated};
+    c->columns[c->n_columns] = (check_column_info){field, nested};
     return idmap_set(&c->column_ids, field->id, c->n_columns++, err);
 }
 
-static tarn_code add_columns(checker *c, const tarn_type *type, bool repeated, tarn_error *err) {
+static tarn_code add_columns(checker *c, const tarn_type *type, bool nested, tarn_error *err) {
     tarn_code code = TARN_OK;
-    repeated |= type->kind == TARN_LIST || type->kind == TARN_MAP;
     for (int32_t i = 0; i < type->n_fields && code == TARN_OK; i++) {
-        code = add_column(c, &type->fields[i], repeated, err);
+        code = add_column(c, &type->fields[i], nested, err);
         if (code == TARN_OK && type_is_nested(type->fields[i].type)) {
-            code = add_columns(c, type->fields[i].type, repeated, err);
+            code = add_columns(c, type->fields[i].type, true, err);
         }
     }
     return code;
@@ -50,13 +49,13 @@ tarn_code check_columns_find(checker *c, tarn_error *err) {
     return code;
 }
 
-const tarn_field *check_column(const checker *c, int32_t id, bool *repeated) {
+const tarn_field *check_column(const checker *c, int32_t id, bool *nested) {
     int32_t at = 0;
     if (!idmap_get(&c->column_ids, id, &at)) {
         return NULL;
     }
-    if (repeated != NULL) {
-        *repeated = c->columns[at].repeated;
+    if (nested != NULL) {
+        *nested = c->columns[at].nested;
     }
     return c->columns[at].field;
 }
@@ -255,8 +254,8 @@ static tarn_code check_counts_of(checker *c, tarn_str place, const tarn_file *fi
     for (int32_t i = 0; i < file->n_value_counts; i++) {
         const metric_count *values = &file->value_counts[i];
         int64_t nulls = 0, nans = 0;
-        bool repeated = false;
-        const tarn_field *column = check_column(c, values->id, &repeated);
+        bool nested = false;
+        const tarn_field *column = check_column(c, values->id, &nested);
         (void)metric_find_count(file->null_counts, file->n_null_counts, values->id, &nulls);
         (void)metric_find_count(file->nan_counts, file->n_nan_counts, values->id, &nans);
         if (values->count < 0 || nulls < 0 || nans < 0 || nulls > values->count - nans) {
@@ -264,7 +263,7 @@ static tarn_code check_counts_of(checker *c, tarn_str place, const tarn_file *fi
                             "column %d had %lld values, %lld nulls and %lld NaN (file %.*s)",
                             values->id, (long long)values->count, (long long)nulls, (long long)nans,
                             STR_ARG(file->path)));
-        } else if (column != NULL && !repeated && !type_is_nested(column->type) &&
+        } else if (column != NULL && !nested && !type_is_nested(column->type) &&
                    values->count != file->record_count) {
             TRY(check_found(c, CHECK_COUNTS, place, err,
                             "column %d had %lld values in a file of %lld records (file %.*s)",
