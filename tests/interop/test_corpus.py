@@ -36,14 +36,14 @@ def read(folder, root):
             metadata = os.path.join(other, "v1.metadata.json")
             with open(metadata, "w", encoding="utf-8") as f:
                 f.write(json.dumps(document).replace(": 9876543210123456789", ": 987654321012345678"))
-            compare(folder, metadata, place)
+            compare(folder, metadata, place, lambda row: row["id"] != 2)  # the other reader read the version before
         return
-    compare(folder, metadata, place)
+    compare(folder, metadata, place, lambda row: True)
 
 
-def compare(folder, metadata, place):
+def compare(folder, metadata, place, wanted):
     with gzip.open(os.path.join(folder, "expected.ndjson.gz"), "rt", encoding="utf-8") as f:
-        want = [{RENAMED.get(k, k): v for k, v in row.items()} for row in rows.parse(f.read())]
+        want = [{RENAMED.get(k, k): v for k, v in row.items()} for row in rows.parse(f.read()) if wanted(row)]
     harness.same(harness.tarn("cat", metadata, "--format", "ndjson", "--moved", "%s=%s" % place).rows, want)
 
 
