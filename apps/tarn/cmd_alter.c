@@ -34,13 +34,15 @@ static int commit_edits(const char *name, const char *edits) {
 /* ---- alter ---- */
 
 static struct {
-    const char *doc, *name, *after, *before;
+    const char *doc, *name, *after, *before, *initial;
     bool first, replace;
     int64_t snapshot_id, max_age;
 } alter_options = {.snapshot_id = -1, .max_age = -1};
 
 static const opt_spec ALTER_SPECS[] = {
     {"doc", 0, OPT_TEXT, &alter_options.doc, "TEXT", "add-column: what it holds"},
+    {"default", 0, OPT_TEXT, &alter_options.initial, "VALUE",
+     "add-column: of rows that are there, and of rows without it (version 3)"},
     {"first", 0, OPT_FLAG, &alter_options.first, "", "add-column, move: before all others"},
     {"before", 0, OPT_TEXT, &alter_options.before, "COLUMN", "add-column, move: before this one"},
     {"after", 0, OPT_TEXT, &alter_options.after, "COLUMN", "add-column, move: after this one"},
@@ -57,8 +59,8 @@ const opt_command alter_command = {
     "TABLE EDIT [ARGUMENT...]",
     "change schema, partitioning, order, refs or format version",
     "Edits:\n"
-    "  add-column PATH TYPE       with --doc, --first, --before, --after; PATH may be "
-    "a.b\n"
+    "  add-column PATH TYPE       with --doc, --default, --first, --before, --after;\n"
+    "                             PATH may be a.b\n"
     "  drop-column PATH\n"
     "  rename-column PATH NAME\n"
     "  update-type PATH TYPE      int to long, float to double, decimal to more digits\n"
@@ -74,7 +76,7 @@ const opt_command alter_command = {
     "  branch NAME, tag NAME      with --snapshot-id\n"
     "  drop-ref NAME\n"
     "  rollback ID                makes an earlier snapshot current again\n"
-    "  upgrade VERSION            format version 2 (3 for other engines: tarn only reads it)\n"
+    "  upgrade VERSION            format version 2 or 3\n"
     "  location PATH\n\n"
     "Example:\n  tarn alter app.events add-column country string --after kind",
     2,
@@ -148,6 +150,9 @@ static void add_options(text *t, const alter_rule *rule) {
     if (alter_options.doc != NULL && strcmp(rule->edit, "add-column") == 0) {
         add_member(t, "doc", alter_options.doc);
     }
+    if (alter_options.initial != NULL && strcmp(rule->edit, "add-column") == 0) {
+        add_member(t, "default", alter_options.initial);
+    }
     if (alter_options.name != NULL && strcmp(rule->edit, "add-partition") == 0) {
         add_member(t, "name", alter_options.name);
     }
@@ -174,6 +179,7 @@ static const char *stray_option(const char *edit) {
         const char *name;
         bool given, fits;
     } options[] = {{"doc", alter_options.doc != NULL, adds},
+                   {"default", alter_options.initial != NULL, adds},
                    {"first", alter_options.first, moves},
                    {"before", alter_options.before != NULL, moves},
                    {"after", alter_options.after != NULL, moves},

@@ -29,7 +29,7 @@ static const opt_spec CREATE_SPECS[] = {
      "identifier fields (required columns), comma separated"},
     {"property", 'p', OPT_LIST, &create_options.properties, "KEY=VALUE",
      "table property; may be given several times"},
-    {"format-version", 0, OPT_NUMBER, &create_options.format_version, "N", "1 or 2 (default 2)"},
+    {"format-version", 0, OPT_NUMBER, &create_options.format_version, "N", "1, 2 or 3 (default 2)"},
     {"location", 0, OPT_TEXT, &create_options.location, "PATH",
      "where the table goes (default: below the warehouse)"},
 };
@@ -124,8 +124,8 @@ int cmd_create(int argc, char **argv) {
         return app_usage("create takes %s (see tarn create --help)",
                          create_options.ns ? "NAMESPACE with --namespace" : "TABLE and SCHEMA");
     }
-    if (create_options.format_version > 2) {
-        return app_usage("--format-version takes 1 or 2 (tables of version 3 are only read)");
+    if (create_options.format_version > 3) {
+        return app_usage("--format-version takes 1, 2 or 3");
     }
     if (n == 2 && args[1][strspn(args[1], " \n\t")] == '\0') {
         return app_usage("SCHEMA has no column (see tarn create --help)");

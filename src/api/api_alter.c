@@ -3,6 +3,7 @@
 #include "api/api_outcome.h"
 #include "api/handles.h"
 #include "iceberg/evolve.h"
+#include "table/value.h"
 
 #define MAX_EDITS 10000
 
@@ -89,6 +90,37 @@ static tarn_code read_type(tarn_arena *arena, const json_value *edit, tarn_str o
     return code == TARN_OK ? type_from_text(arena, text, out, err) : code;
 }
 
+/* A text is read as the column's type, as in filters; anything else is the value itself. */
+static tarn_code read_default(tarn_arena *arena, const json_value *json, tarn_edit *out,
+                              tarn_error *err) {
+    const json_value *given = json_get(json, "default");
+    tarn_code code = TARN_OK;
+    tarn_str text;
+    tarn_value value;
+    json_writer writer;
+    json_value *parsed = NULL;
+    tarn_buf buf;
+    buf_init(&buf, arena->env, 0);
+    if (!json_str(given, &text) || type_is_nested(out->type)) {
+        out->default_value = given;
+        goto done;
+    }
+    TRY(value_from_text(arena, out->type, text, &value, err));
+    json_begin(&writer, &buf, false, err);
+    value_put_json(&value, &writer);
+    TRY(json_end(&writer));
+    tarn_str kept = arena_str(arena, buf_str(&buf));
+    if (kept.data == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    TRY(json_parse(arena, kept, "the default", &parsed, err));
+    out->default_value = parsed;
+done:
+    buf_release(&buf);
+    return code;
+}
+
 static tarn_code read_edit(tarn_arena *arena, const json_value *json, const op_rule *rule,
                            tarn_edit *out, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -114,6 +146,9 @@ static tarn_code read_edit(tarn_arena *arena, const json_value *json, const op_r
     }
     if (rule->type) {
         TRY(read_type(arena, json, op, &out->type, err));
+    }
+    if (rule->kind == EVOLVE_ADD_COLUMN) {
+        TRY(read_default(arena, json, out, err));
     }
 done:
     return code;

@@ -163,7 +163,7 @@ tarn_code spec_partition_path(const tarn_spec *spec, const tarn_value *partition
 /* A new table's metadata. Fresh ids are given to the schema's fields (breadth first) and spec and
  * order, which name their sources by the ids of the given schema, are mapped along. */
 typedef struct metadata_new_options {
-    int32_t format_version; /* 0: 2 */
+    int32_t format_version; /* 0: by the property "format-version", which is not kept; or 2 */
     const tarn_type
         *root; /* required; ids may be TARN_NO_ID when spec and order are empty or by name */
     tarn_str partition_by; /* "month(ts), bucket(16, carrier), id": names resolved in the schema;

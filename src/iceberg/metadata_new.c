@@ -2,6 +2,8 @@
 #include "base/limits.h"
 #include "iceberg/schema_check.h"
 
+#define VERSION_PROPERTY "format-version"
+
 static tarn_code find_identifiers(tarn_arena *arena, const metadata_new_options *options,
                                   tarn_schema *schema, tarn_error *err) {
     int32_t n = options->n_identifier_names;
@@ -130,20 +132,43 @@ done:
     return code;
 }
 
+/* The property is how other writers are told it; as there, it chooses and is not kept. */
+static tarn_code choose_version(const metadata_new_options *options, int32_t *out,
+                                tarn_error *err) {
+    int64_t version = options->format_version;
+    if (version == 0) {
+        tarn_code code = properties_i64(&options->properties, VERSION_PROPERTY, 2, &version, err);
+        if (code != TARN_OK) {
+            return code;
+        }
+    }
+    if (version < 1 || version > 3) {
+        return err_set(err, TARN_INVALID, "format version %lld is not one of 1 to 3",
+                       (long long)version);
+    }
+    *out = (int32_t)version;
+    return TARN_OK;
+}
+
 static tarn_code copy_properties(tarn_arena *arena, const tarn_properties *in, tarn_properties *out,
                                  tarn_error *err) {
     tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)in->count);
     if (items == NULL) {
         return err_nomem(err);
     }
+    int32_t n = 0;
     for (int32_t i = 0; i < in->count; i++) {
-        items[i].key = arena_str(arena, in->items[i].key);
-        items[i].value = arena_str(arena, in->items[i].value);
-        if (items[i].key.data == NULL || items[i].value.data == NULL) {
+        if (str_is(in->items[i].key, VERSION_PROPERTY)) {
+            continue;
+        }
+        items[n].key = arena_str(arena, in->items[i].key);
+        items[n].value = arena_str(arena, in->items[i].value);
+        if (items[n].key.data == NULL || items[n].value.data == NULL) {
             return err_nomem(err);
         }
+        n++;
     }
-    out->count = in->count;
+    out->count = n;
     out->items = items;
     return TARN_OK;
 }
@@ -184,11 +209,7 @@ tarn_code metadata_new(tarn_arena *arena, const metadata_new_options *options,
         return err_nomem(err);
     }
     tarn_metadata *m = &p->m;
-    m->format_version = options->format_version == 0 ? 2 : options->format_version;
-    if (m->format_version < 1 || m->format_version > 3) {
-        TRY(err_set(err, TARN_INVALID, "format version %d is not one of 1 to 3",
-                    m->format_version));
-    }
+    TRY(choose_version(options, &m->format_version, err));
     if (options->location.len == 0) {
         TRY(err_set(err, TARN_INVALID, "a new table had no location"));
     }

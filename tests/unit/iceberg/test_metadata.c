@@ -202,9 +202,44 @@ static tarn_code make_new(tarn_arena *arena, int32_t version, const char *type, 
     }
     tarn_property property = {STR("owner"), STR("me")};
     tarn_str identifier = STR("a");
-    metadata_new_options options = {version,     root, str_of(by),    str_of(sort),
-                                    &identifier, 1,    STR("/tmp/t"), {1, &property}};
+    metadata_new_options options = {.format_version = version,
+                                    .root = root,
+                                    .partition_by = str_of(by),
+                                    .sort_by = str_of(sort),
+                                    .identifier_names = &identifier,
+                                    .n_identifier_names = 1,
+                                    .location = STR("/tmp/t"),
+                                    .properties = {1, &property}};
     return metadata_new(arena, &options, out, err);
+}
+
+/* The version may come as a property, which is not kept; what is said otherwise has precedence. */
+static void version_property(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    const tarn_metadata *m;
+    metadata_new_options options = {.location = STR("/tmp/t")};
+    tarn_property properties[2] = {{STR("format-version"), STR("3")}, {STR("a"), STR("b")}};
+    arena_init(&arena, env);
+    assert_ok(type_from_text(&arena, STR("struct<a: long>"), &options.root, &err));
+    options.properties = (tarn_properties){2, properties};
+    assert_ok(metadata_new(&arena, &options, &m, &err));
+    assert_int_equal(m->format_version, 3);
+    assert_int_equal(m->properties.count, 1);
+    assert_true(str_is(m->properties.items[0].key, "a"));
+    options.format_version = 1;
+    assert_ok(metadata_new(&arena, &options, &m, &err));
+    assert_int_equal(m->format_version, 1);
+    options.format_version = 0;
+    properties[0].value = STR("4");
+    assert_code(metadata_new(&arena, &options, &m, &err), TARN_INVALID);
+    err_reset(&err);
+    properties[0].value = STR("two");
+    assert_code(metadata_new(&arena, &options, &m, &err), TARN_INVALID);
+    arena_release(&arena);
+    test_env_done(env);
 }
 
 static void new_tables(void **state) {
@@ -334,9 +369,13 @@ static void damaged_documents(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(b26_documents),        cmocka_unit_test(gzip_by_its_magic),
-        cmocka_unit_test(unknown_members_stay), cmocka_unit_test(new_tables),
-        cmocka_unit_test(damaged_documents),    cmocka_unit_test(no_memory),
+        cmocka_unit_test(b26_documents),
+        cmocka_unit_test(gzip_by_its_magic),
+        cmocka_unit_test(unknown_members_stay),
+        cmocka_unit_test(version_property),
+        cmocka_unit_test(new_tables),
+        cmocka_unit_test(damaged_documents),
+        cmocka_unit_test(no_memory),
         cmocka_unit_test(shared_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
