@@ -122,6 +122,55 @@ def evolution(shop):
 evolution.catalogs = CATALOGS
 
 
+def lineage(shop, table):
+    """Row ids as both see them: the same, and no two rows with one; by id."""
+    columns = "id, _row_id, _last_updated_sequence_number"
+    theirs = sorted(tuple(r) for r in shop.sql("select %s from {}" % columns, table).collect())
+    ours = sorted((r["id"], r["_row_id"], r["_last_updated_sequence_number"]) for r in shop.cat(table, "--columns", columns).rows)
+    equal(ours, theirs)
+    found = {row: row_id for row, row_id, _ in ours}
+    equal(len(set(found.values())), len(ours))
+    assert None not in found.values(), ours
+    return found
+
+
+def version_3(shop):
+    """Row ids over appends in turn, merged manifests, deletion vectors and an upgrade."""
+    found = numbers(100)
+    for version in ("3", "2"):
+        table = shop.make(found[:20], NUMBERS, "--partition-by", "k", "--format-version", version, "-p", "write.delete.mode=merge-on-read")
+        if version == "2":
+            shop.ingest(table, found[20:25])
+            shop.tarn("alter", table, "upgrade", "3")
+        shop.ingest(table, found[25:30])
+        first = lineage(shop, table)
+        shop.sql("insert into {} %s" % values(found[30:40]), table)
+        second = lineage(shop, table)
+        equal({i: second[i] for i in first}, first)
+        shop.ingest(table, found[40:60], "--merge-append")
+        shop.agree(table)
+        third = lineage(shop, table)
+        equal({i: third[i] for i in second}, second)
+        shop.sql("delete from {} where id % 7 = 1", table)
+        shop.agree(table)
+        shop.ingest(table, found[60:70])
+        shop.tarn("delete", table, "--where", "k = 2")
+        want = [r for r in shop.agree(table) if r["k"] == 2]
+        equal(want, [])
+        fourth = lineage(shop, table)
+        equal({i: r for i, r in fourth.items() if i in third}, {i: r for i, r in third.items() if i in fourth})
+        shop.sql("insert into {} %s" % values(found[70:80]), table)
+        lineage(shop, table)
+        shop.tarn("alter", table, "add-column", "extra", "int", "--default", "5")
+        shop.ingest(table, [{**r, "extra": 6} for r in found[80:90]])
+        shop.agree(table)
+        equal(sorted({r["extra"] for r in shop.cat(table).rows}), [5, 6])
+        lineage(shop, table)
+
+
+version_3.catalogs = CATALOGS
+
+
 def branches(shop):
     """Branches and tags made by one and used by the other."""
     found = numbers(50)
@@ -222,4 +271,4 @@ def properties(shop):
 
 properties.catalogs = CATALOGS
 
-CASES = [appends, row_changes, row_deletes, evolution, branches, maintenance, changes, properties]
+CASES = [appends, row_changes, row_deletes, evolution, version_3, branches, maintenance, changes, properties]
