@@ -13,7 +13,9 @@
 
 static tarn_code wanted_number(const char *what, int64_t wanted, int64_t there, tarn_error *err) {
     return wanted == there ? TARN_OK
-                           : err_set(err, TARN_CONFLICT, "%s %lld was wanted, and %lld is there",
+                           : err_set(err, TARN_CONFLICT,
+                                     "requirement failed: %s changed: %lld was wanted, "
+                                     "and %lld is there",
                                      what, (long long)wanted, (long long)there);
 }
 
@@ -23,29 +25,34 @@ static tarn_code check_ref(const tarn_metadata *base, const tarn_requirement *r,
         return r->number == TARN_NO_SNAPSHOT
                    ? TARN_OK
                    : err_set(err, TARN_CONFLICT,
-                             "reference %.*s was wanted at snapshot %lld, and is not there",
+                             "requirement failed: branch or tag %.*s is missing, expected %lld",
                              STR_ARG(r->text), (long long)r->number);
     }
     if (r->number == TARN_NO_SNAPSHOT) {
         return err_set(err, TARN_CONFLICT,
-                       "reference %.*s was wanted absent, and is at snapshot %lld",
+                       "requirement failed: branch or tag %.*s was created concurrently at "
+                       "snapshot %lld",
                        STR_ARG(r->text), (long long)ref->snapshot_id);
     }
     return r->number == ref->snapshot_id
                ? TARN_OK
-               : err_set(err, TARN_CONFLICT,
-                         "reference %.*s was wanted at snapshot %lld, and is at %lld",
-                         STR_ARG(r->text), (long long)r->number, (long long)ref->snapshot_id);
+               : err_set(
+                     err, TARN_CONFLICT,
+                     "requirement failed: branch or tag %.*s has changed: expected id %lld, and "
+                     "it is at %lld",
+                     STR_ARG(r->text), (long long)r->number, (long long)ref->snapshot_id);
 }
 
 static tarn_code check_one(const tarn_metadata *base, const tarn_requirement *r, tarn_error *err) {
     switch (r->kind) {
     case REQUIRE_CREATE:
-        return err_set(err, TARN_CONFLICT, "the table was wanted absent, and is there");
+        return err_set(err, TARN_CONFLICT, "requirement failed: table already exists");
     case REQUIRE_UUID:
         return str_eq_nocase(r->text, base->table_uuid)
                    ? TARN_OK
-                   : err_set(err, TARN_CONFLICT, "table uuid %.*s was wanted, and %.*s is there",
+                   : err_set(err, TARN_CONFLICT,
+                             "requirement failed: UUID does not match: %.*s was wanted, and %.*s "
+                             "is there",
                              STR_ARG(r->text), STR_ARG(base->table_uuid));
     case REQUIRE_REF_SNAPSHOT_ID:
         return check_ref(base, r, err);
@@ -56,7 +63,7 @@ static tarn_code check_one(const tarn_metadata *base, const tarn_requirement *r,
     case REQUIRE_LAST_ASSIGNED_PARTITION_ID:
         return wanted_number("last assigned partition id", r->number, base->last_partition_id, err);
     case REQUIRE_DEFAULT_SPEC_ID:
-        return wanted_number("default spec", r->number, base->default_spec_id, err);
+        return wanted_number("default partition spec", r->number, base->default_spec_id, err);
     case REQUIRE_DEFAULT_SORT_ORDER_ID:
         return wanted_number("default sort order", r->number, base->default_sort_order_id, err);
     }
@@ -70,7 +77,7 @@ tarn_code change_check(const tarn_metadata *base, const tarn_change_set *set, ta
     }
     if (base == NULL) {
         return create ? TARN_OK
-                      : err_set(err, TARN_CONFLICT, "the table was wanted, and is not there");
+                      : err_set(err, TARN_CONFLICT, "requirement failed: the table does not exist");
     }
     for (int32_t i = 0; i < set->n_requirements; i++) {
         tarn_code code = check_one(base, &set->requirements[i], err);

@@ -347,8 +347,10 @@ static tarn_code add_snapshot(change_work *w, const tarn_change *c) {
         return err_set(w->err, TARN_INVALID, "snapshot id %lld %s", (long long)s->snapshot_id,
                        s->snapshot_id < 0 ? "is negative" : "is there already");
     }
-    if (m->format_version > 1 && s->sequence_number <= m->last_sequence_number) {
-        return err_set(w->err, TARN_INVALID,
+    /* one without a parent stands on nothing that could be newer: a table was replaced */
+    if (m->format_version > 1 && s->sequence_number <= m->last_sequence_number &&
+        s->parent_id != TARN_NO_SNAPSHOT) {
+        return err_set(w->err, TARN_CONFLICT, /* it was made on an older table */
                        "snapshot %lld: sequence number %lld is not above the last one, %lld",
                        (long long)s->snapshot_id, (long long)s->sequence_number,
                        (long long)m->last_sequence_number);

@@ -71,6 +71,9 @@ void reply_error(service_request *r, service_reply *reply, reply_subject subject
     char text[sizeof error->message + sizeof error->detail + 8];
     snprintf(text, sizeof text, error->detail[0] != '\0' ? "%s (%s)" : "%s", error->message,
              error->detail);
+    if (text[0] >= 'a' && text[0] <= 'z') {
+        text[0] = (char)(text[0] - 'a' + 'A'); /* clients show it as a sentence */
+    }
     reply_refuse(r, reply, shape.status, shape.type, text);
 }
 

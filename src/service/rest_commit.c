@@ -1,14 +1,39 @@
 /* service/rest_commit.c - commits of standard clients: requirements and updates, through the
  * table's queue (REST specification, "updateTable"). */
+#include "service/rebase.h"
 #include "service/service_int.h"
 
-static tarn_code make_as_sent(commit_job *job, tarn_arena *arena, const tarn_metadata *base,
-                              tarn_change_set *out, tarn_error *err) {
-    (void)arena;
-    (void)base;
-    (void)err;
-    *out = *(const tarn_change_set *)job->ctx;
-    return TARN_OK;
+typedef struct sent_commit {
+    tarn_store *store;
+    tarn_change_set set;
+} sent_commit;
+
+/* Snapshots of a commit that others came before: their sequence numbers are taken. */
+static bool is_late(const tarn_metadata *base, const tarn_change_set *set) {
+    for (int32_t i = 0; i < set->n_changes; i++) {
+        const tarn_change *c = &set->changes[i];
+        if (c->kind == CHANGE_ADD_SNAPSHOT && base->format_version > 1 &&
+            c->snapshot->parent_id != TARN_NO_SNAPSHOT &&
+            c->snapshot->sequence_number <= base->last_sequence_number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As it was sent where that holds, else put on what the table is now where that is safe. */
+static tarn_code make_commit(commit_job *job, tarn_arena *arena, const tarn_metadata *base,
+                             tarn_change_set *out, tarn_error *err) {
+    const sent_commit *sent = job->ctx;
+    tarn_error stale = TARN_ERROR_INIT;
+    if (!is_late(base, &sent->set)) {
+        tarn_code code = change_check(base, &sent->set, &stale);
+        if (code == TARN_OK) {
+            *out = sent->set;
+            return TARN_OK;
+        }
+    }
+    return rebase_append(arena, sent->store, base, &sent->set, out, err);
 }
 
 static bool creates(const tarn_change_set *set) {
@@ -25,7 +50,11 @@ static tarn_code create_committed(service_request *r, service_reply *reply,
     tarn_table_version *version = NULL;
     tarn_outcome_kind outcome;
     tarn_code code = TARN_OK;
-    TRY(catalog_commit(r->service->catalog, &r->table, NULL, set, &outcome, &version, err));
+    code = catalog_commit(r->service->catalog, &r->table, NULL, set, &outcome, &version, err);
+    if (code == TARN_CONFLICT) {
+        (void)err_set(err, code, "requirement failed: table already exists");
+    }
+    TRY(code);
     TRY(rest_put_table(reply, version->metadata, version->metadata_location, false, err));
 done:
     table_version_release(version);
@@ -34,24 +63,25 @@ done:
 
 tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err) {
     const json_value *body;
-    tarn_change_set set;
+    sent_commit sent;
     commit_job job;
     tarn_code code = TARN_OK;
-    memset(&set, 0, sizeof set);
+    memset(&sent, 0, sizeof sent);
     memset(&job, 0, sizeof job);
     job.err = (tarn_error)TARN_ERROR_INIT;
     TRY(request_json(r, &body, err));
-    code = change_set_from_json(&r->arena, body, &set, err);
+    code = change_set_from_json(&r->arena, body, &sent.set, err);
     if (code == TARN_CORRUPT) {
         err->code = code = TARN_INVALID;
     }
     TRY(code);
-    if (creates(&set)) {
-        TRY(create_committed(r, reply, &set, err));
+    if (creates(&sent.set)) {
+        TRY(create_committed(r, reply, &sent.set, err));
         goto done;
     }
-    job.make = make_as_sent;
-    job.ctx = &set;
+    sent.store = r->service->catalog->store;
+    job.make = make_commit;
+    job.ctx = &sent;
     code = commit_queue_run(r->service->queues, &r->table, &job);
     if (code != TARN_OK) {
         *err = job.err;

@@ -106,6 +106,7 @@ tarn_code rest_list_namespaces(service_request *r, service_reply *reply, tarn_er
             levels[parent.n_levels++] = piece;
         }
         parent.levels = levels;
+        r->ns = parent;
         TRY(catalog_load_namespace(r->service->catalog, &r->arena, &parent, &unused, err));
     }
     TRY(catalog_list_namespaces(r->service->catalog, &r->arena, &parent, &items, &n, err));
@@ -142,6 +143,7 @@ tarn_code rest_create_namespace(service_request *r, service_reply *reply, tarn_e
     tarn_code code = TARN_OK;
     TRY(request_json(r, &body, err));
     TRY(request_member_levels(r, body, "namespace", &ns, err));
+    r->ns = ns;
     TRY(request_member_properties(r, body, "properties", &properties, err));
     TRY(catalog_create_namespace(r->service->catalog, &ns, &properties, err));
     TRY(put_namespace(reply, &ns, &properties, err));
@@ -170,7 +172,10 @@ tarn_code rest_drop_namespace(service_request *r, service_reply *reply, tarn_err
     tarn_code code = catalog_drop_namespace(r->service->catalog, &r->ns, err);
     reply->status = 204;
     if (code == TARN_CONFLICT) {
-        reply_refuse(r, reply, 409, "NamespaceNotEmptyException", err->message);
+        char text[sizeof err->message + 32];
+        tarn_str last = r->ns.levels[r->ns.n_levels - 1];
+        snprintf(text, sizeof text, "Namespace %.*s is not empty", STR_ARG(last));
+        reply_refuse(r, reply, 409, "NamespaceNotEmptyException", text);
         code = TARN_OK;
     }
     return code;

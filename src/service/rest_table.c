@@ -143,6 +143,7 @@ tarn_code rest_create_table(service_request *r, service_reply *reply, tarn_error
     bool stage = false;
     TRY(request_json(r, &body, err));
     TRY(request_member_str(body, "name", true, &table.name, err));
+    r->table = table;
     TRY(read_create(r, body, &options, err));
     tarn_property *kept =
         ARENA_ARRAY(&r->arena, tarn_property, (size_t)options.properties.count + 1);
@@ -172,6 +173,7 @@ tarn_code rest_register_table(service_request *r, service_reply *reply, tarn_err
     tarn_code code = TARN_OK;
     TRY(request_json(r, &body, err));
     TRY(request_member_str(body, "name", true, &table.name, err));
+    r->table = table;
     TRY(request_member_str(body, "metadata-location", true, &location, err));
     if (json_bool(json_get(body, "overwrite"), &overwrite) && overwrite) {
         TRY(err_set(err, TARN_UNSUPPORTED, "registering over an existing table is not offered"));
@@ -279,10 +281,15 @@ tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error
     space.name = STR_NULL;
     if (catalog_load_namespace(r->service->catalog, &r->arena, &space, &unused, err) ==
         TARN_NOT_FOUND) {
-        reply_refuse(r, reply, 404, "NoSuchNamespaceException", err->message);
+        char text[512];
+        snprintf(text, sizeof text, "Namespace does not exist: %.*s",
+                 STR_ARG(to.levels[to.n_levels - 1]));
+        reply_refuse(r, reply, 404, "NoSuchNamespaceException", text);
         goto done;
     }
-    TRY(catalog_rename(r->service->catalog, &from, &to, err));
+    code = catalog_rename(r->service->catalog, &from, &to, err);
+    r->table = code == TARN_CONFLICT ? to : from;
+    TRY(code);
     reply->status = 204;
 done:
     return code;

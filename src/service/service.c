@@ -94,6 +94,41 @@ done:
     return code;
 }
 
+/* "a.b.t", as it is. */
+static tarn_code ident_plain(const tarn_ident *ident, tarn_buf *out) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < ident->n_levels && code == TARN_OK; i++) {
+        code = buf_append_str(out, ident->levels[i], NULL);
+        if (code == TARN_OK && (i + 1 < ident->n_levels || ident->name.len > 0)) {
+            code = buf_append_char(out, '.', NULL);
+        }
+    }
+    return code == TARN_OK ? buf_append_str(out, ident->name, NULL) : code;
+}
+
+/* What is missing or there already, in the words that clients of other catalogs know. */
+static void say_as_known(service_request *r, reply_subject subject, tarn_code code,
+                         tarn_error *err) {
+    tarn_buf name;
+    bool missing = code == TARN_NOT_FOUND;
+    bool is_table = subject == REPLY_TABLE || subject == REPLY_VIEW || subject == REPLY_COMMIT;
+    if ((!missing && code != TARN_CONFLICT) || (subject == REPLY_COMMIT && !missing) ||
+        subject == REPLY_REQUEST) {
+        return;
+    }
+    is_table |= !missing && r->table.name.len > 0;
+    buf_init(&name, r->service->env, 0);
+    if (ident_plain(is_table ? &r->table : &r->ns, &name) == TARN_OK) {
+        (void)err_set(err, code, "%s %s: %.*s",
+                      !is_table               ? "Namespace"
+                      : subject == REPLY_VIEW ? "View"
+                                              : "Table",
+                      missing ? "does not exist" : "already exists", STR_ARG(buf_str(&name)));
+        err->detail[0] = '\0';
+    }
+    buf_release(&name);
+}
+
 static void run_route(service_request *r, const service_route *route, service_reply *reply) {
     tarn_error err = TARN_ERROR_INIT;
     tarn_code code = TARN_OK;
@@ -102,6 +137,7 @@ static void run_route(service_request *r, const service_route *route, service_re
     code = route->handle(r, reply, &err);
 done:
     if (code != TARN_OK) {
+        say_as_known(r, route->subject, code, &err);
         reply_error(r, reply, route->subject, code, &err);
     }
 }
