@@ -103,6 +103,7 @@ int cmd_cat(int argc, char **argv);
 int cmd_delete(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_file(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 
 #endif

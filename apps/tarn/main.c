@@ -41,7 +41,7 @@ static const struct {
     {&ingest_command, cmd_ingest}, {&cat_command, cmd_cat},     {&delete_command, cmd_delete},
     {&log_command, cmd_log},       {&alter_command, cmd_alter}, {&set_command, cmd_set},
     {&rename_command, cmd_rename}, {&drop_command, cmd_drop},   {&register_command, cmd_register},
-    {&file_command, cmd_file},     {&check_command, cmd_check},
+    {&file_command, cmd_file},     {&serve_command, cmd_serve},     {&check_command, cmd_check},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof COMMANDS[0])
 
