@@ -106,8 +106,9 @@ struct tarn_builder {
 
 tarn_code builder_init(tarn_builder *b, tarn_env *env, const tarn_type *type,
                        tarn_error *err) TARN_MUST_USE;
-void builder_release(tarn_builder *b); /* also of a zeroed one */
-void builder_reset(tarn_builder *b);   /* no rows, keeps memory */
+void builder_release(tarn_builder *b);      /* also of a zeroed one */
+void builder_reset(tarn_builder *b);        /* no rows, keeps memory */
+size_t builder_held(const tarn_builder *b); /* memory, whether rows fill it or not */
 tarn_code builder_reserve(tarn_builder *b, int64_t extra_rows, tarn_error *err) TARN_MUST_USE;
 tarn_code builder_reserve_bytes(tarn_builder *b, size_t extra_bytes,
                                 tarn_error *err) TARN_MUST_USE; /* LIMIT beyond LIMIT_BATCH_BYTES */

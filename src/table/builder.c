@@ -75,6 +75,19 @@ void builder_reset(tarn_builder *b) {
     }
 }
 
+size_t builder_held(const tarn_builder *b) {
+    size_t bytes = b->bytes_cap;
+    if (b->capacity > 0) {
+        bytes += values_size(b, b->capacity);
+        bytes += b->validity != NULL ? bit_bytes(b->capacity) : 0;
+        bytes += b->offsets != NULL ? ((size_t)b->capacity + 1) * sizeof *b->offsets : 0;
+    }
+    for (int32_t i = 0; i < b->n_children; i++) {
+        bytes += sizeof *b->children + builder_held(&b->children[i]);
+    }
+    return bytes;
+}
+
 static tarn_code grow_rows(tarn_builder *b, int64_t need, tarn_error *err) {
     int64_t rows = b->capacity * 2 > 64 ? b->capacity * 2 : 64;
     rows = rows > need ? rows : need;

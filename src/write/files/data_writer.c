@@ -30,7 +30,6 @@ typedef struct lane { /* one partition */
     file_writer file;
     bool has_stage;
     tarn_builder stage;
-    int64_t row_bytes; /* of a staged row, roughly */
     tarn_buf last_key; /* sorted: of the open file's last row */
     int64_t buffered;  /* counted in data_writer.buffered */
     uint64_t last_used;
@@ -134,8 +133,10 @@ static tarn_code read_options(data_writer *w, const data_writer_options *options
     } else {
         env_uuid_v4(w->env, w->operation_id);
     }
-    if (options->root != NULL) {
+    if (options->n_equality_ids > 0) {
         TRY(read_equality(w, options, &purpose, err));
+    } else {
+        purpose.root = options->root;
     }
     TRY(file_format_options_init(&w->arena, w->metadata, &purpose, &w->format, err));
     TRY(spec_partition_type(&w->arena, w->spec, w->metadata, &partition_type, err));
@@ -195,9 +196,10 @@ static tarn_code lane_for(data_writer *w, const partition_group *group, lane **o
     return TARN_OK;
 }
 
+/* What the stage holds, also where few rows fill it: of 10,000 partitions that is most of it. */
 static int64_t staged_bytes(const data_writer *w, const lane *l) {
-    int64_t row_bytes = l->row_bytes + (w->sorter != NULL ? ROW_ORDER_BYTES : 0);
-    return l->has_stage ? l->stage.length * row_bytes : 0;
+    int64_t to_sort = w->sorter != NULL ? l->stage.length * ROW_ORDER_BYTES : 0;
+    return l->has_stage ? (int64_t)builder_held(&l->stage) + to_sort : 0;
 }
 
 static void count_buffered(data_writer *w, lane *l) {
@@ -430,13 +432,12 @@ done:
 }
 
 static tarn_code stage_rows(data_writer *w, lane *l, const tarn_batch *batch,
-                            const partition_group *group, int64_t row_bytes, tarn_error *err) {
+                            const partition_group *group, tarn_error *err) {
     tarn_code code = TARN_OK;
     if (!l->has_stage) {
         TRY(builder_init(&l->stage, w->env, w->format.root, err));
         l->has_stage = true;
     }
-    l->row_bytes = row_bytes;
     l->last_used = ++w->tick;
     tarn_view rows;
     view_array(&batch->array, batch->type, &rows);
@@ -489,7 +490,6 @@ static tarn_code write_rows(data_writer *w, const tarn_batch *batch, row_locatio
     size_t n_groups;
     int64_t rows = batch_rows(batch);
     TRY(partitioner_split(w->partitioner, batch, &groups, &n_groups, err));
-    int64_t row_bytes = batch_bytes(batch) / rows + 1;
     for (size_t g = 0; g < n_groups; g++) {
         lane *l = NULL;
         TRY(lane_for(w, &groups[g], &l, err));
@@ -500,7 +500,7 @@ static tarn_code write_rows(data_writer *w, const tarn_batch *batch, row_locatio
         if (n_groups == 1 && goes_through(w, l, rows)) {
             TRY(write_to_file(w, l, batch, err));
         } else {
-            TRY(stage_rows(w, l, batch, &groups[g], row_bytes, err));
+            TRY(stage_rows(w, l, batch, &groups[g], err));
         }
     }
     TRY(relieve_memory(w, err));

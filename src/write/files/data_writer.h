@@ -29,10 +29,11 @@ typedef struct data_writer_options {
     const char *operation_id;      /* uuid text; NULL: a fresh one */
     size_t memory_bytes;           /* 0: 128 MiB */
     int32_t max_open;              /* 0: LIMIT_OPEN_WRITERS */
-    /* Equality delete files instead of data files: batches are rows of `root` (fields of the
-     * current schema with their ids, the key and the partition sources among them; outlives the
-     * writer), and the files' entries are EQUALITY_DELETES with these ids (format version 2 and
-     * up). NULL: data files. */
+    /* With equality_ids: equality delete files instead of data files. Batches are rows of `root`
+     * (fields of the current schema with their ids, the key and the partition sources among them;
+     * outlives the writer), and the files' entries are EQUALITY_DELETES with these ids (format
+     * version 2 and up). Without: data files of rows of `root`, which is the current schema with
+     * v3's row lineage columns behind (rows that keep their ids). NULL: the current schema. */
     const tarn_type *root;
     const int32_t *equality_ids;
     int32_t n_equality_ids;

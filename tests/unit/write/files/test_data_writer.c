@@ -2,67 +2,17 @@
  * Method: the store is listed after each story: rolling, more partitions than open files, a small
  * memory budget, bad rows, failing memory, and every store call failing in turn, before and after
  * its effect (B64). */
-#include "fail_alloc.h"
-#include "unit/table/rows.h"
-
-#include "base/map.h"
-#include "write/files/data_writer.h"
-
-static tarn_error err;
-
-typedef struct writer_case {
-    tarn_env *env;
-    tarn_arena arena;
-    store_fault_plan plan;
-    tarn_store *store;
-    const tarn_metadata *metadata;
-    data_writer_options options;
-} writer_case;
+#include "writer_case.h"
 
 static tarn_code open_case(writer_case *c, tarn_env *env, const char *schema, const char *by,
                            const char *format, const char *target, tarn_error *e) {
-    tarn_code code = TARN_OK;
-    metadata_new_options options;
-    tarn_store *memory = NULL;
-    const tarn_property properties[] = {{STR("write.format.default"), str_of(format)},
-                                        {STR("write.target-file-size-bytes"), str_of(target)}};
-    memset(c, 0, sizeof *c);
-    memset(&options, 0, sizeof options);
-    c->env = env;
-    arena_init(&c->arena, env);
-    options.location = STR("/t");
-    options.partition_by = str_of(by);
-    options.properties = (tarn_properties){2, properties};
-    TRY(store_memory_new(env, &memory, e));
-    TRY(store_fault_new(memory, &c->plan, &c->store, e));
-    memory = NULL;
-    TRY(type_from_text(&c->arena, str_of(schema), &options.root, e));
-    TRY(metadata_new(&c->arena, &options, &c->metadata, e));
-    c->options.metadata = c->metadata;
-done:
-    store_close(memory);
-    return code;
-}
-
-static void close_case(writer_case *c) {
-    store_close(c->store);
-    arena_release(&c->arena);
-}
-
-static tarn_code count_object(void *ctx, tarn_str path, const store_stat_info *info,
-                              tarn_error *e) {
-    (void)path;
-    (void)info;
-    (void)e;
-    ++*(int *)ctx;
-    return TARN_OK;
-}
-
-static int objects(writer_case *c) {
-    int n = 0;
-    c->plan.fail_at = 0;
-    assert_ok(store_list(c->store, STR("/t"), count_object, &n, &err));
-    return n;
+    const table_shape shape = {
+        .schema = schema,
+        .by = by,
+        .properties = {{STR("write.format.default"), str_of(format)},
+                       {STR("write.target-file-size-bytes"), str_of(target)}},
+        .n_properties = 2};
+    return case_open(c, env, &shape, e);
 }
 
 static uint64_t next_random(uint64_t *seed) {
@@ -296,6 +246,360 @@ static void test_writer_abandoned(void **state) {
     test_env_done(env);
 }
 
+/* ---- where rows go ---- */
+
+/* What a row of a read file says; v is the row's own number. */
+static void check_located(writer_case *c, const write_result *result, const row_location *where,
+                          int64_t rows, const data_writer *w) {
+    int64_t seen = 0;
+    for (int32_t i = 0; i < result->n_files; i++) {
+        tarn_buf text;
+        tarn_str line;
+        int64_t position = 0;
+        read_back(c, &result->files[i], &text);
+        tarn_str rest = str_make(text.data, text.len - 1);
+        while (rest.len > 0 && str_split(&rest, '\n', &line) && line.len > 0) {
+            json_value *json = NULL;
+            int64_t row = -1;
+            assert_ok(json_parse(&c->arena, line, "row", &json, &err));
+            assert_true(json_i64(json_get(json, "v"), &row));
+            assert_in_range(row, 0, rows - 1);
+            assert_int_equal(where[row].position, position);
+            const tarn_file *f = data_writer_file(w, where[row].file);
+            assert_true(str_eq(f->path, result->files[i].path));
+            assert_int_equal(f->n_partition, 1);
+            assert_int_equal(f->spec_id, result->files[i].spec_id);
+            position++;
+            seen++;
+        }
+        assert_int_equal(position, result->files[i].record_count);
+        buf_release(&text);
+    }
+    assert_int_equal(seen, rows);
+}
+
+static tarn_code make_numbered(writer_case *c, int64_t first, int rows, int parts, uint64_t *seed,
+                               tarn_batch *out) {
+    tarn_code code = TARN_OK;
+    tarn_builder b;
+    TRY(builder_init(&b, c->env, metadata_schema(c->metadata)->root, &err));
+    for (int64_t i = first; i < first + rows; i++) {
+        int32_t p = (int32_t)(next_random(seed) % (uint64_t)parts);
+        TRY(builder_fixed(&b.children[0], &p, &err));
+        TRY(builder_fixed(&b.children[1], &i, &err));
+        TRY(builder_bytes(&b.children[2], STR("text that takes room in the file"), &err));
+        TRY(builder_close(&b, &err));
+    }
+    TRY(builder_finish_batch(&b, out, &err));
+done:
+    builder_release(&b);
+    return code;
+}
+
+/* Small files, few open ones, little memory: wherever a row goes, it was said when it was written.
+ */
+static void locating(const char *format, int32_t max_open, size_t memory_bytes) {
+    enum { ROWS = 30000 };
+    tarn_env *env = test_env();
+    writer_case c;
+    data_writer *w;
+    write_result result;
+    uint64_t seed = 7;
+    row_location *where = test_malloc(ROWS * sizeof *where);
+    assert_ok(open_case(&c, env, SCHEMA, "p", format, "20000", &err));
+    c.options.keep_order = true;
+    c.options.max_open = max_open;
+    c.options.memory_bytes = memory_bytes;
+    assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
+    for (int round = 0; round < 2; round++) { /* numbers go on after a close */
+        for (int64_t row = 0, n = 1; row < ROWS; row += n) {
+            tarn_batch batch;
+            int parts = row % 5 == 0 ? 1 : 9;
+            n = (int64_t)(next_random(&seed) % 3000) + 1;
+            n = n < ROWS - row ? n : ROWS - row;
+            assert_ok(make_numbered(&c, row, (int)n, parts, &seed, &batch));
+            assert_ok(data_writer_locate(w, &batch, where + row, &err));
+            const tarn_file *file = data_writer_file(w, where[row].file);
+            assert_true(str_starts_with(file->path, STR("/t/data/p=")));
+            batch_release(&batch);
+        }
+        assert_ok(data_writer_close(w, &c.arena, &result, &err));
+        check_located(&c, &result, where, ROWS, w);
+        assert_true(result.n_files > 9);
+    }
+    data_writer_free(w);
+    test_free(where);
+    close_case(&c);
+    test_env_done(env);
+}
+
+static void test_writer_locates(void **state) {
+    (void)state;
+    locating("parquet", 0, 0);
+    locating("parquet", 3, 0);
+    locating("parquet", 0, 200000);
+    locating("avro", 2, 100000);
+}
+
+static void test_writer_locate_needs_order(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    writer_case c;
+    data_writer *w;
+    row_location where[10];
+    tarn_batch batch;
+    uint64_t seed = 8;
+    assert_ok(open_case(&c, env, SCHEMA, "p", "parquet", "20000", &err));
+    assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
+    assert_ok(make_numbered(&c, 0, 10, 2, &seed, &batch));
+    assert_code(data_writer_locate(w, &batch, where, &err), TARN_INTERNAL);
+    batch_release(&batch);
+    data_writer_free(w);
+    close_case(&c);
+    test_env_done(env);
+}
+
+/* ---- sorted tables ---- */
+
+/* Lines of a file whose order is "s desc nulls last, bucket(4, v), p". */
+static void check_sorted(writer_case *c, const tarn_file *f) {
+    tarn_buf text;
+    tarn_str line;
+    tarn_str before = STR_NULL;
+    int64_t p_before = INT64_MIN;
+    bool first = true;
+    read_back(c, f, &text);
+    tarn_str rest = str_make(text.data, text.len - 1);
+    while (rest.len > 0 && str_split(&rest, '\n', &line) && line.len > 0) {
+        json_value *json = NULL;
+        tarn_str s = STR_NULL;
+        int64_t p = 0;
+        assert_ok(json_parse(&c->arena, line, "row", &json, &err));
+        (void)json_str(json_get(json, "s"), &s);
+        assert_true(json_i64(json_get(json, "p"), &p));
+        if (!first) {
+            bool same = (s.data == NULL) == (before.data == NULL) && str_eq(s, before);
+            assert_true(s.data == NULL || before.data != NULL);
+            assert_true(s.data == NULL || str_cmp(s, before) <= 0);
+            assert_true(!same || p >= p_before);
+        }
+        first = false;
+        before = s;
+        p_before = p;
+    }
+    buf_release(&text);
+}
+
+static tarn_code make_words(writer_case *c, int rows, uint64_t *seed, tarn_batch *out) {
+    static const char *const words[] = {"", "a", "ab", "a\x01", "b", "tolstoy", "z", "zz"};
+    tarn_code code = TARN_OK;
+    tarn_builder b;
+    TRY(builder_init(&b, c->env, metadata_schema(c->metadata)->root, &err));
+    for (int64_t i = 0; i < rows; i++) {
+        int32_t p = (int32_t)(next_random(seed) % 100) - 50;
+        int64_t v = (int64_t)next_random(seed);
+        size_t word = next_random(seed) % 9;
+        TRY(builder_fixed(&b.children[0], &p, &err));
+        TRY(builder_fixed(&b.children[1], &v, &err));
+        TRY(word == 8 ? builder_null(&b.children[2], &err)
+                      : builder_bytes(&b.children[2], str_of(words[word]), &err));
+        TRY(builder_close(&b, &err));
+    }
+    TRY(builder_finish_batch(&b, out, &err));
+done:
+    builder_release(&b);
+    return code;
+}
+
+static int32_t sorting(const char *by, const char *format, size_t memory_bytes, bool keep_order) {
+    tarn_env *env = test_env();
+    writer_case c;
+    data_writer *w;
+    write_result result;
+    uint64_t seed = 9;
+    const table_shape shape = {.schema = SCHEMA,
+                               .by = by,
+                               .order = "s desc nulls last, p",
+                               .properties = {{STR("write.format.default"), str_of(format)}},
+                               .n_properties = 1};
+    assert_ok(case_open(&c, env, &shape, &err));
+    c.options.memory_bytes = memory_bytes;
+    c.options.keep_order = keep_order;
+    assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
+    for (int i = 0; i < 30; i++) {
+        tarn_batch batch;
+        assert_ok(make_words(&c, 2000, &seed, &batch));
+        assert_ok(data_writer_write(w, &batch, &err));
+        batch_release(&batch);
+    }
+    assert_ok(data_writer_close(w, &c.arena, &result, &err));
+    assert_int_equal(check_result(&c, &result), 60000);
+    for (int32_t i = 0; i < result.n_files; i++) {
+        assert_int_equal(result.files[i].sort_order_id, keep_order ? 0 : 1);
+        if (!keep_order) {
+            check_sorted(&c, &result.files[i]);
+        }
+    }
+    data_writer_free(w);
+    close_case(&c);
+    test_env_done(env);
+    return result.n_files;
+}
+
+static void test_writer_sorts(void **state) {
+    (void)state;
+    assert_int_equal(sorting(NULL, "parquet", 0, false), 1);
+    assert_int_equal(sorting("bucket(3, v)", "avro", 0, false), 3);
+    assert_true(sorting(NULL, "parquet", 1000000, false) > 1);
+    assert_true(sorting("bucket(3, v)", "parquet", 1000000, false) > 3);
+    assert_int_equal(sorting(NULL, "parquet", 0, true), 1);
+}
+
+/* Rows that come in order go on in one file, whatever the memory; the files roll at their target.
+ */
+static void test_writer_sorted_input(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    writer_case c;
+    data_writer *w;
+    write_result result;
+    uint64_t seed = 10;
+    const table_shape shape = {.schema = SCHEMA, .order = "v"};
+    assert_ok(case_open(&c, env, &shape, &err));
+    c.options.memory_bytes = 6000000;
+    assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
+    for (int64_t row = 0; row < 300000; row += 10000) {
+        tarn_batch batch;
+        assert_ok(make_numbered(&c, row, 10000, 9, &seed, &batch));
+        assert_ok(data_writer_write(w, &batch, &err));
+        batch_release(&batch);
+    }
+    assert_ok(data_writer_close(w, &c.arena, &result, &err));
+    assert_int_equal(result.n_files, 1);
+    assert_int_equal(result.rows, 300000);
+    data_writer_free(w);
+    close_case(&c);
+    test_env_done(env);
+}
+
+/* ---- equality delete files ---- */
+
+static void test_writer_equality(void **state) {
+    (void)state;
+    static const int32_t ids[] = {3, 1};
+    tarn_env *env = test_env();
+    writer_case c;
+    data_writer *w;
+    write_result result;
+    tarn_batch batch;
+    tarn_buf text;
+    table_shape shape = {.schema = SCHEMA,
+                         .by = "p",
+                         .properties = {{STR("write.metadata.metrics.default"), STR("none")}},
+                         .n_properties = 1};
+    assert_ok(case_open(&c, env, &shape, &err));
+    const tarn_type *root = metadata_schema(c.metadata)->root;
+    const tarn_field fields[] = {root->fields[0], root->fields[2]};
+    c.options.root = type_struct(&c.arena, fields, 2);
+    c.options.equality_ids = ids;
+    c.options.n_equality_ids = 2;
+    assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
+    assert_ok(
+        rows_read(env, &c.arena, c.options.root,
+                  "{\"p\":1,\"s\":\"a longer text than sixteen bytes\"}\n{\"p\":1,\"s\":null}",
+                  &batch, &err));
+    assert_ok(data_writer_write(w, &batch, &err));
+    batch_release(&batch);
+    assert_ok(data_writer_close(w, &c.arena, &result, &err));
+    assert_int_equal(result.n_files, 0);
+    assert_int_equal(result.n_deletes, 1);
+    assert_int_equal(result.deleted_rows, 2);
+    const tarn_file *f = &result.deletes[0];
+    assert_int_equal(f->content, TARN_CONTENT_EQUALITY_DELETES);
+    assert_int_equal(f->n_equality_ids, 2);
+    assert_memory_equal(f->equality_ids, ids, sizeof ids);
+    assert_true(str_ends_with(f->path, STR("-00001-eq-deletes.parquet")));
+    tarn_str bound;
+    int64_t nulls;
+    assert_true(metric_find_bound(f->upper, f->n_upper, 3, &bound));
+    assert_true(str_is(bound, "a longer text than sixteen bytes"));
+    assert_true(metric_find_count(f->null_counts, f->n_null_counts, 3, &nulls));
+    assert_int_equal(nulls, 1);
+    read_back(&c, f, &text);
+    assert_string_equal((const char *)text.data,
+                        "{\"p\":1,\"s\":\"a longer text than sixteen bytes\"}\n"
+                        "{\"p\":1,\"s\":null}\n");
+    buf_release(&text);
+    write_result_remove(c.store, &result);
+    assert_int_equal(objects(&c), 0);
+    data_writer_free(w);
+    close_case(&c);
+    shape.version = 1;
+    assert_ok(case_open(&c, env, &shape, &err));
+    c.options.root = metadata_schema(c.metadata)->root;
+    c.options.equality_ids = ids;
+    c.options.n_equality_ids = 2;
+    assert_code(data_writer_new(env, c.store, &c.options, &w, &err), TARN_INVALID);
+    assert_non_null(strstr(err.message, "version"));
+    close_case(&c);
+    test_env_done(env);
+}
+
+/* ---- many partitions ---- */
+
+/* 10,000 partitions open at once, rows for all of them again and again: what is held stays near the
+ * budget, beside a fixed amount for each partition. */
+static void many_partitions(const char *order, uint64_t most) {
+    tarn_env_options options = TARN_ENV_OPTIONS_INIT;
+    tarn_env *env = NULL;
+    writer_case c;
+    data_writer *w;
+    write_result result;
+    uint64_t seed = 11;
+    options.threads = 1;
+    assert_ok(tarn_env_new(&options, &env, &err));
+    const table_shape shape = {.schema = SCHEMA, .by = "p", .order = order};
+    char folder[64];
+    assert_ok(case_open(&c, env, &shape, &err));
+    /* files go to disk, so that the store's memory is not counted */
+    (void)snprintf(folder, sizeof folder, "/tmp/tarn-many-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    tarn_metadata moved = *c.metadata;
+    moved.location = str_of(folder);
+    tarn_store *store = NULL;
+    assert_ok(store_file_new(env, false, &store, &err));
+    c.options.metadata = &moved;
+    c.options.memory_bytes = 16u << 20;
+    c.options.max_open = 200;
+    assert_ok(data_writer_new(env, store, &c.options, &w, &err));
+    for (int round = 0; round < 3; round++) {
+        tarn_batch batch;
+        assert_ok(make_numbered(&c, 0, 20000, 10000, &seed, &batch));
+        assert_ok(data_writer_write(w, &batch, &err));
+        batch_release(&batch);
+    }
+    uint64_t peak = tarn_env_memory_peak(env);
+    if (peak > most) {
+        fail_msg("%llu bytes were held", (unsigned long long)peak);
+    }
+    assert_ok(data_writer_close(w, &c.arena, &result, &err));
+    assert_int_equal(result.rows, 60000);
+    write_result_remove(store, &result);
+    data_writer_free(w);
+    store_close(store);
+    close_case(&c);
+    char remove[128];
+    (void)snprintf(remove, sizeof remove, "rm -r %s", folder);
+    assert_int_equal(system(remove), 0);
+    test_env_done(env);
+}
+
+static void test_writer_many_partitions(void **state) {
+    (void)state;
+    many_partitions(NULL, 48u << 20);
+    many_partitions("v", 56u << 20);
+}
+
 /* A story that rolls, fans out and closes twice. */
 static tarn_code tell(writer_case *c, data_writer **w, write_result results[2], tarn_error *e) {
     tarn_code code = TARN_OK;
@@ -385,10 +689,20 @@ static void test_writer_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_writer_rolls),         cmocka_unit_test(test_writer_max_open),
-        cmocka_unit_test(test_writer_memory_budget), cmocka_unit_test(test_writer_required),
-        cmocka_unit_test(test_writer_options),       cmocka_unit_test(test_writer_abandoned),
-        cmocka_unit_test(test_writer_store_faults),  cmocka_unit_test(test_writer_memory),
+        cmocka_unit_test(test_writer_rolls),
+        cmocka_unit_test(test_writer_max_open),
+        cmocka_unit_test(test_writer_memory_budget),
+        cmocka_unit_test(test_writer_required),
+        cmocka_unit_test(test_writer_options),
+        cmocka_unit_test(test_writer_abandoned),
+        cmocka_unit_test(test_writer_store_faults),
+        cmocka_unit_test(test_writer_memory),
+        cmocka_unit_test(test_writer_locates),
+        cmocka_unit_test(test_writer_locate_needs_order),
+        cmocka_unit_test(test_writer_sorts),
+        cmocka_unit_test(test_writer_sorted_input),
+        cmocka_unit_test(test_writer_equality),
+        cmocka_unit_test(test_writer_many_partitions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
