@@ -138,6 +138,8 @@ static tarn_code add_task(tarn_plan *plan, int64_t *cap, const tarn_entry *entry
     task->file = entry->file;
     task->sequence_number = entry->sequence_number;
     task->residual = residual;
+    task->deletes = NULL;
+    task->n_deletes = 0;
     return TARN_OK;
 }
 
