@@ -320,6 +320,28 @@ def old_format():
             same(found, numbers(60))
 
 
+def version_3():
+    """Version 3 tables, from the start or upgraded: rows, defaults, and row ids that are nobody else's."""
+    for version in ("1", "2", "3"):
+        with harness.Workshop() as shop:
+            make(shop, numbers(30), NUMBERS, "--partition-by", "k", "--format-version", version)
+            if version != "3":
+                shop.tarn("alter", "ns.t", "upgrade", "3")
+            shop.write("more.ndjson", ndjson(numbers(30, 30)))
+            shop.tarn("ingest", "ns.t", "more.ndjson", "--merge-append")
+            shop.tarn("delete", "ns.t", "--where", "k = 3")
+            want = [r for r in numbers(60) if r["k"] != 3]
+            metadata = shop.catalog().load_table("ns.t").metadata
+            equal(metadata.format_version, 3)
+            for found in (shop.cat("ns.t").rows, shop.pyiceberg_rows("ns.t"), shop.duckdb_rows("ns.t")):
+                same(found, want)
+            ids = [r["_row_id"] for r in shop.cat("ns.t", "--columns", "_row_id").rows]
+            assert len(set(ids)) == len(want) and None not in ids and max(ids) < metadata.next_row_id, (ids, metadata.next_row_id)
+            shop.tarn("alter", "ns.t", "add-column", "extra", "int", "--default", "5")
+            for found in (shop.cat("ns.t").rows, shop.pyiceberg_rows("ns.t")):
+                same(found, [{**r, "extra": 5} for r in want])
+
+
 def folders():
     """The dir catalog: Hadoop's layout, by path, hint and number."""
     from pyiceberg.table import StaticTable
@@ -380,7 +402,7 @@ def parquet_in():
 
 
 CASES = [all_types, partition_values, metrics, others_append, others_alter, others_make, deletes, filters, codecs, altered,
-         respecified, refs, checkpoints, modes, old_format, folders, avro_files, parquet_in]
+         respecified, refs, checkpoints, modes, old_format, version_3, folders, avro_files, parquet_in]
 
 
 def main(names):
