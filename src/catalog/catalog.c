@@ -177,6 +177,10 @@ tarn_code catalog_create(tarn_catalog *c, const tarn_ident *table,
     tarn_outcome_kind outcome;
     tarn_code code;
     TRY(ident_check_table(table, err));
+    if (c->vt->create_table != NULL) {
+        code = c->vt->create_table(c, table, options, out, err);
+        goto done;
+    }
     if (filled.location.len == 0) {
         TRY(c->vt->default_location(c, &arena, table, &filled.location, err));
     }

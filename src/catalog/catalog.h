@@ -56,6 +56,11 @@ typedef struct catalog_vtable {
     tarn_code (*commit)(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
                         const tarn_change_set *set, tarn_outcome_kind *outcome,
                         tarn_table_version **out, tarn_error *err);
+    /* NULL: a commit without a base does. A catalog that has it chooses the table's uuid and, where
+     * options name none, its location. */
+    tarn_code (*create_table)(tarn_catalog *c, const tarn_ident *table,
+                              const metadata_new_options *options, tarn_table_version **out,
+                              tarn_error *err);
     tarn_code (*register_table)(tarn_catalog *c, const tarn_ident *table,
                                 tarn_str metadata_location, tarn_error *err);
     tarn_code (*rename_table)(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
@@ -125,6 +130,12 @@ tarn_code catalog_sqlite_new(tarn_env *env, tarn_store *store, tarn_str db_path,
 tarn_code catalog_postgres_new(tarn_env *env, tarn_store *store, tarn_str uri,
                                tarn_str catalog_name, tarn_str warehouse, tarn_catalog **out,
                                tarn_error *err) TARN_MUST_USE;
+/* http:, https:  a server of the Iceberg REST specification. options as rest_client.h says; their
+ * secrets are in no message. Data files are reached by store. UNSUPPORTED where it was not built
+ * in; DENIED, IO where the server cannot be asked for its configuration. */
+tarn_code catalog_rest_new(tarn_env *env, tarn_store *store, tarn_str uri,
+                           const tarn_properties *options, tarn_catalog **out,
+                           tarn_error *err) TARN_MUST_USE;
 /* One table by folder or metadata file, read-only (for paths given on the command line): any ident
  * names it. A folder takes the highest version (hint, then newest by name or number). */
 tarn_code catalog_path_new(tarn_env *env, tarn_store *store, tarn_str path, tarn_catalog **out,

@@ -32,11 +32,6 @@ tarn_code json_unknown(tarn_arena *arena, const json_value *object, const char *
                        const json_value **out, tarn_error *err) TARN_MUST_USE;
 void json_put_members(json_writer *w, const json_value *object); /* takes NULL */
 
-/* An object of texts; numbers and booleans are taken as their text. json NULL: none. */
-tarn_code properties_from_json(tarn_arena *arena, const json_value *json, const char *where,
-                               tarn_properties *out, tarn_error *err) TARN_MUST_USE;
-void properties_put_json(const tarn_properties *p, json_writer *w);
-
 tarn_code ref_from_json(const json_value *json, tarn_str name, tarn_ref *out,
                         tarn_error *err) TARN_MUST_USE;
 void ref_put_members(const tarn_ref *ref, json_writer *w); /* without braces */

@@ -369,16 +369,22 @@ static tarn_code unpack(tarn_arena *arena, codec_kind kind, tarn_str text, tarn_
     return code;
 }
 
+tarn_code metadata_from_json(tarn_arena *arena, const json_value *json, const char *what,
+                             const tarn_metadata **out, tarn_error *err) {
+    reading r = {arena, json, what, ARENA_NEW(arena, tarn_metadata), err};
+    tarn_code code = r.m != NULL ? read_document(&r) : err_nomem(err);
+    if (code == TARN_OK) {
+        *out = r.m;
+    }
+    return code;
+}
+
 tarn_code metadata_parse(tarn_arena *arena, tarn_str text, const char *what,
                          const tarn_metadata **out, tarn_error *err) {
-    reading r = {arena, NULL, what, ARENA_NEW(arena, tarn_metadata), err};
     json_value *root = NULL;
     tarn_buf unpacked;
     tarn_code code = TARN_OK;
     buf_init(&unpacked, arena->env, LIMIT_METADATA_JSON_BYTES);
-    if (r.m == NULL) {
-        TRY(err_nomem(err));
-    }
     codec_kind kind = codec_sniff(text.data, text.len);
     if (kind != CODEC_NONE) {
         TRY(unpack(arena, kind, text, &unpacked, err));
@@ -389,9 +395,7 @@ tarn_code metadata_parse(tarn_arena *arena, tarn_str text, const char *what,
                     LIMIT_METADATA_JSON_BYTES));
     }
     TRY(json_parse(arena, text, what, &root, err));
-    r.root = root;
-    TRY(read_document(&r));
-    *out = r.m;
+    code = metadata_from_json(arena, root, what, out, err);
 done:
     buf_release(&unpacked);
     return code;

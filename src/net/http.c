@@ -239,6 +239,7 @@ static CURLcode set_request(CURL *curl, const http_request *request, const char 
                             struct curl_slist *headers) {
     CURLcode result = CURLE_OK;
     SET(CURLOPT_URL, url);
+    SET(CURLOPT_PATH_AS_IS, 1L);
     SET(CURLOPT_HTTPHEADER, headers);
     if (url_is_loopback(request->url)) {
         SET(CURLOPT_PROXY, "");

@@ -7,6 +7,7 @@ static bool is_unreserved(unsigned char c) {
 }
 
 tarn_str url_encode(tarn_arena *arena, tarn_str text) {
+    bool dots = str_is(text, ".") || str_is(text, ".."); /* which are no names in a path */
     char *out = arena_alloc(arena, text.len * 3 + 1);
     size_t len = 0;
     if (out == NULL) {
@@ -14,7 +15,7 @@ tarn_str url_encode(tarn_arena *arena, tarn_str text) {
     }
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.data[i];
-        if (is_unreserved(c)) {
+        if (is_unreserved(c) && !dots) {
             out[len++] = (char)c;
         } else {
             out[len++] = '%';

@@ -1,0 +1,407 @@
+/* catalog/catalog_rest.c - a catalog behind HTTP, as the Iceberg REST specification says: the
+ * server keeps the pointer, writes the metadata documents and decides who wins.
+ *
+ * Invariants
+ * 1. What a load gives is what the server answered to that load, or, where it said "not modified",
+ *    what it answered to the one whose tag was sent.
+ * 2. Data files are reached by this side's store. Where the server lends credentials for another,
+ *    that is UNSUPPORTED by name, before anything is read. */
+#include "catalog/catalog_rest_int.h"
+#include "store/store_path.h"
+
+#include <stdlib.h>
+
+#define ONE_TABLE "namespaces/{namespace}/tables/{table}"
+
+/* ---- the cache ---- */
+
+static rest_cached *find_cached(rest_catalog *self, const char *path) {
+    for (size_t i = 0; i < REST_CACHED; i++) {
+        rest_cached *e = &self->cache[i];
+        if (e->version != NULL && str_eq(buf_str(&e->path), str_of(path))) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+static void forget(rest_cached *e) {
+    table_version_release(e->version);
+    e->version = NULL;
+}
+
+/* The version and its tag in arena; NULL: none is kept. */
+static tarn_table_version *cached_version(rest_catalog *self, tarn_arena *arena, const char *path,
+                                          tarn_str *etag) {
+    tarn_table_version *version = NULL;
+    (void)pthread_mutex_lock(&self->lock);
+    rest_cached *e = find_cached(self, path);
+    if (e != NULL) {
+        *etag = arena_str(arena, buf_str(&e->etag));
+        version = etag->data != NULL ? table_version_keep(e->version) : NULL;
+        e->used = ++self->clock;
+    }
+    (void)pthread_mutex_unlock(&self->lock);
+    return version;
+}
+
+void rest_cache_put(rest_catalog *self, const char *path, tarn_str etag,
+                    tarn_table_version *version) {
+    (void)pthread_mutex_lock(&self->lock);
+    rest_cached *e = find_cached(self, path);
+    for (size_t i = 0; i < REST_CACHED && (e == NULL || e->version != NULL); i++) {
+        rest_cached *other = &self->cache[i];
+        if (e == NULL || other->version == NULL ||
+            (!str_eq(buf_str(&e->path), str_of(path)) && other->used < e->used)) {
+            e = other;
+        }
+    }
+    forget(e);
+    buf_reset(&e->path);
+    buf_reset(&e->etag);
+    if (etag.len > 0 && buf_append_str(&e->path, str_of(path), NULL) == TARN_OK &&
+        buf_append_str(&e->etag, etag, NULL) == TARN_OK) {
+        e->version = table_version_keep(version);
+        e->used = ++self->clock;
+    }
+    (void)pthread_mutex_unlock(&self->lock);
+}
+
+void rest_cache_drop(rest_catalog *self, const char *path) {
+    (void)pthread_mutex_lock(&self->lock);
+    rest_cached *e = find_cached(self, path);
+    if (e != NULL) {
+        forget(e);
+    }
+    (void)pthread_mutex_unlock(&self->lock);
+}
+
+/* ---- loading ---- */
+
+/* Credentials for a store that this version does not have. */
+static bool lends_credentials(const json_value *json) {
+    const json_value *lent = json_get(json, "storage-credentials");
+    const json_value *config = json_get(json, "config");
+    return (json_is(lent, JSON_ARRAY) && lent->count > 0) ||
+           json_get(config, "s3.access-key-id") != NULL ||
+           json_get(config, "gcs.oauth2.token") != NULL;
+}
+
+tarn_code rest_take_version(rest_catalog *self, tarn_table_version *version, const json_value *json,
+                            const char *label, tarn_error *err) {
+    tarn_str location;
+    tarn_str local;
+    const json_value *metadata = json_get(json, "metadata");
+    const char *server = rest_client_label(self->client);
+    tarn_code code;
+    if (!json_str(json_get(json, "metadata-location"), &location) || location.len == 0 ||
+        !json_is(metadata, JSON_OBJECT)) {
+        return err_set(err, TARN_CORRUPT, "the catalog at %s gave no metadata of table %s", server,
+                       label);
+    }
+    version->metadata_location = location;
+    const char *what =
+        arena_printf(&version->arena, "table %s of the catalog at %s", label, server);
+    if (what == NULL) {
+        return err_nomem(err);
+    }
+    code = metadata_from_json(&version->arena, metadata, what, &version->metadata, err);
+    if (code == TARN_OK && !store_local_path(version->metadata->location, &local) &&
+        lends_credentials(json)) {
+        code = err_set(err, TARN_UNSUPPORTED,
+                       "table %s is in %.*s, to which the catalog at %s lends credentials: vended "
+                       "credentials are not supported",
+                       label, STR_ARG(version->metadata->location), server);
+    }
+    return code;
+}
+
+tarn_code rest_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
+                    tarn_error *err) {
+    rest_catalog *self = (rest_catalog *)c;
+    tarn_arena arena;
+    tarn_table_version *kept = NULL;
+    tarn_str etag = STR_NULL;
+    rest_reply reply;
+    tarn_code code;
+    arena_init(&arena, c->env);
+    /* The answer is read where the version lives. */
+    tarn_table_version *version = table_version_new(c->env);
+    const char *path = rest_table_path(self->client, &arena, table);
+    const char *asked = path != NULL ? arena_printf(&arena, "%s?snapshots=all", path) : NULL;
+    if (version == NULL || asked == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    kept = cached_version(self, &arena, path, &etag);
+    const rest_request request = {.method = "GET",
+                                  .endpoint = ONE_TABLE,
+                                  .path = asked,
+                                  .etag = kept != NULL ? etag : STR_NULL,
+                                  .may_be_304 = kept != NULL,
+                                  .repeatable = true};
+    TRY(rest_send(self->client, &version->arena, &request, &reply, err));
+    if (reply.status == 304) {
+        *out = kept;
+        kept = NULL;
+        goto done;
+    }
+    TRY(rest_take_version(self, version, reply.json, ident_label(&arena, table), err));
+    rest_cache_put(self, path, reply.etag, version);
+    *out = version;
+    version = NULL;
+done:
+    table_version_release(kept);
+    table_version_release(version);
+    arena_release(&arena);
+    return code;
+}
+
+/* ---- names ---- */
+
+typedef struct table_list {
+    tarn_arena *arena;
+    const tarn_ident *ns;
+    const char *label;
+    tarn_ident *items;
+    int32_t n, cap;
+} table_list;
+
+static tarn_code take_tables(void *ctx, const json_value *page, tarn_error *err) {
+    table_list *list = ctx;
+    const json_value *names = json_get(page, "identifiers");
+    if (!json_is(names, JSON_ARRAY)) {
+        return err_set(err, TARN_CORRUPT, "the catalog at %s gave no list of tables", list->label);
+    }
+    for (const json_value *v = names->first; v != NULL; v = v->next) {
+        tarn_str name;
+        if (!json_str(json_get(v, "name"), &name) || name.len == 0) {
+            return err_set(err, TARN_CORRUPT, "the catalog at %s listed a table without a name",
+                           list->label);
+        }
+        if (list->n == list->cap) {
+            int32_t cap = list->cap == 0 ? 16 : list->cap * 2;
+            tarn_ident *grown =
+                arena_grow(list->arena, list->items, (size_t)list->cap * sizeof *grown,
+                           (size_t)cap * sizeof *grown);
+            if (grown == NULL) {
+                return err_nomem(err);
+            }
+            list->items = grown;
+            list->cap = cap;
+        }
+        list->items[list->n++] = (tarn_ident){list->ns->n_levels, list->ns->levels, name};
+    }
+    return TARN_OK;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return str_cmp(((const tarn_ident *)a)->name, ((const tarn_ident *)b)->name);
+}
+
+static tarn_code rest_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                                  tarn_ident **out, int32_t *n, tarn_error *err) {
+    rest_catalog *self = (rest_catalog *)c;
+    table_list list = {arena, ns, rest_client_label(self->client), NULL, 0, 0};
+    if (ns->n_levels == 0) { /* tables without a namespace cannot be */
+        *n = 0;
+        return TARN_OK;
+    }
+    tarn_code code =
+        rest_list(self, arena, "namespaces/{namespace}/tables",
+                  rest_namespace_path(self->client, arena, ns, "/tables"), take_tables, &list, err);
+    if (code == TARN_OK) {
+        if (list.n > 1) {
+            qsort(list.items, (size_t)list.n, sizeof *list.items, compare_names);
+        }
+        *out = list.items;
+        *n = list.n;
+    }
+    return code;
+}
+
+static tarn_code table_exists(rest_catalog *self, const tarn_ident *table, bool *out,
+                              tarn_error *err) {
+    tarn_arena arena;
+    rest_reply reply;
+    arena_init(&arena, self->base.env);
+    rest_request request = {.method = "HEAD",
+                            .endpoint = ONE_TABLE,
+                            .path = rest_table_path(self->client, &arena, table),
+                            .repeatable = true};
+    if (!rest_has_endpoint(self->client, "HEAD", ONE_TABLE)) {
+        request.method = "GET";
+    }
+    tarn_code code = rest_send(self->client, &arena, &request, &reply, err);
+    *out = code == TARN_OK;
+    if (code == TARN_NOT_FOUND) {
+        err_reset(err);
+        code = TARN_OK;
+    }
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code rest_register(tarn_catalog *c, const tarn_ident *table, tarn_str metadata_location,
+                               tarn_error *err) {
+    rest_catalog *self = (rest_catalog *)c;
+    tarn_arena arena;
+    tarn_buf body;
+    json_writer w;
+    rest_reply reply;
+    tarn_code code;
+    arena_init(&arena, c->env);
+    buf_init(&body, c->env, 0);
+    json_begin(&w, &body, false, err);
+    json_put_object(&w);
+    json_member_str(&w, "name", table->name);
+    json_member_str(&w, "metadata-location", metadata_location);
+    json_end_object(&w);
+    TRY(json_end(&w));
+    const rest_request request = {.method = "POST",
+                                  .endpoint = "namespaces/{namespace}/register",
+                                  .path =
+                                      rest_namespace_path(self->client, &arena, table, "/register"),
+                                  .body = buf_str(&body)};
+    code = rest_send(self->client, &arena, &request, &reply, err);
+    if (code != TARN_OK && reply.unclear) { /* does the name lead there now? */
+        tarn_table_version *now = NULL;
+        if (rest_load(c, table, &now, NULL) == TARN_OK &&
+            str_eq(now->metadata_location, metadata_location)) {
+            err_reset(err);
+            code = TARN_OK;
+        }
+        table_version_release(now);
+    }
+done:
+    buf_release(&body);
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code rest_rename(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
+                             tarn_error *err) {
+    rest_catalog *self = (rest_catalog *)c;
+    tarn_arena arena;
+    tarn_buf body;
+    json_writer w;
+    rest_reply reply;
+    bool old_there = true;
+    bool new_there = false;
+    tarn_code code;
+    arena_init(&arena, c->env);
+    buf_init(&body, c->env, 0);
+    json_begin(&w, &body, false, err);
+    json_put_object(&w);
+    json_put_name(&w, STR("source"));
+    rest_put_ident(&w, from);
+    json_put_name(&w, STR("destination"));
+    rest_put_ident(&w, to);
+    json_end_object(&w);
+    TRY(json_end(&w));
+    const rest_request request = {.method = "POST",
+                                  .endpoint = "tables/rename",
+                                  .path = "tables/rename",
+                                  .body = buf_str(&body)};
+    code = rest_send(self->client, &arena, &request, &reply, err);
+    if (code != TARN_OK && reply.unclear && table_exists(self, from, &old_there, NULL) == TARN_OK &&
+        table_exists(self, to, &new_there, NULL) == TARN_OK && !old_there && new_there) {
+        err_reset(err);
+        code = TARN_OK;
+    }
+done:
+    buf_release(&body);
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code rest_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err) {
+    rest_catalog *self = (rest_catalog *)c;
+    tarn_arena arena;
+    rest_reply reply;
+    tarn_code code;
+    arena_init(&arena, c->env);
+    const char *path = rest_table_path(self->client, &arena, table);
+    rest_request request = {.method = "DELETE", .endpoint = ONE_TABLE};
+    request.path = path != NULL ? arena_printf(&arena, "%s?purgeRequested=false", path) : NULL;
+    code = rest_send(self->client, &arena, &request, &reply, err);
+    if (code != TARN_OK && reply.unclear) { /* is it gone? else it goes now */
+        bool there = true;
+        if (table_exists(self, table, &there, NULL) == TARN_OK) {
+            code = there ? rest_send(self->client, &arena, &request, &reply, err) : TARN_OK;
+        }
+    }
+    if (code == TARN_OK) {
+        err_reset(err);
+        rest_cache_drop(self, path);
+    }
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code rest_default_location(tarn_catalog *c, tarn_arena *arena, const tarn_ident *table,
+                                       tarn_str *out, tarn_error *err) {
+    (void)arena;
+    (void)table;
+    (void)out;
+    return err_set(err, TARN_UNSUPPORTED, "the catalog at %s gives its tables their places itself",
+                   rest_client_label(((rest_catalog *)c)->client));
+}
+
+static void free_catalog(rest_catalog *self) {
+    for (size_t i = 0; i < REST_CACHED; i++) {
+        forget(&self->cache[i]);
+        buf_release(&self->cache[i].path);
+        buf_release(&self->cache[i].etag);
+    }
+    rest_client_free(self->client);
+    (void)pthread_mutex_destroy(&self->lock);
+    env_free(self->base.env, self);
+}
+
+static void rest_close(tarn_catalog *c) {
+    store_close(c->store);
+    free_catalog((rest_catalog *)c);
+}
+
+static const catalog_vtable REST_VTABLE = {
+    .name = "rest",
+    .list_namespaces = rest_list_namespaces,
+    .create_namespace = rest_create_namespace,
+    .load_namespace = rest_load_namespace,
+    .update_namespace = rest_update_namespace,
+    .drop_namespace = rest_drop_namespace,
+    .list_tables = rest_list_tables,
+    .load = rest_load,
+    .commit = rest_commit_table,
+    .create_table = rest_create_table,
+    .register_table = rest_register,
+    .rename_table = rest_rename,
+    .drop_table = rest_drop,
+    .default_location = rest_default_location,
+    .close = rest_close,
+};
+
+tarn_code catalog_rest_new(tarn_env *env, tarn_store *store, tarn_str uri,
+                           const tarn_properties *options, tarn_catalog **out, tarn_error *err) {
+    rest_catalog *self = env_calloc(env, 1, sizeof *self);
+    if (self == NULL) {
+        return err_nomem(err);
+    }
+    self->base = (tarn_catalog){&REST_VTABLE, env, store};
+    if (pthread_mutex_init(&self->lock, NULL) != 0) {
+        env_free(env, self);
+        return err_set(err, TARN_IO, "a lock could not be made");
+    }
+    for (size_t i = 0; i < REST_CACHED; i++) {
+        buf_init(&self->cache[i].path, env, 0);
+        buf_init(&self->cache[i].etag, env, 0);
+    }
+    tarn_code code = rest_client_new(env, uri, options, &self->client, err);
+    if (code != TARN_OK) {
+        free_catalog(self);
+        return code;
+    }
+    *out = &self->base;
+    return TARN_OK;
+}
