@@ -1,46 +1,49 @@
-/* dml/dml.c - delete and overwrite by filter, copy-on-write.
+/* dml/dml.c - delete, overwrite, update and merge: the plan, the commit, and again on conflict.
  *
- *   plan the filter -> for each file: all rows match? remove it : count matches -> none? leave it :
- * all? remove it : rewrite the rest
- *   -> one overwrite commit, validated against what was committed since the plan's snapshot -> on
- * CONFLICT plan again
+ *   load -> (merge: the filter that its keys make) -> plan the filter
+ *     -> for each file: rewrite.c (all rows match? remove it; some? rewrite the rest, or mark them)
+ *     -> rows to add -> one commit, validated against what was committed since the plan's snapshot
+ *     -> on CONFLICT plan again
  *
- * Invariants: 1 a row is either in the new files or matched the filter as the plan's snapshot had
- * it; 2 new files are removed when the commit definitely failed, and kept when its fate is unknown.
- */
-#include "dml/dml.h"
+ * Invariants: 1 a row is either in the new files or matched as the plan's snapshot had it; 2 new
+ * files are removed when the commit definitely failed, and kept when its fate is unknown. */
+#include "dml/dml_int.h"
 
 #define MAX_PLANS 5
 
-typedef struct dml_work {
-    tarn_env *env;
-    tarn_catalog *catalog;
-    const tarn_ident *table;
-    const dml_options *options;
-    const tarn_file *added; /* the caller's */
-    int32_t n_added;
-    tarn_arena arena; /* of one plan */
-    tarn_table_version *base;
-    tarn_plan *plan;
-    data_writer *writer;
-    tarn_entry *removed;
-    int32_t n_removed;
-    const json_value *name_mapping;
-    tarn_evaluator evaluator; /* of the spec last met */
-    dml_result *out;
-} dml_work;
+/* Rows that are written have v3's row lineage with them, so that a row keeps its id when it moves
+ * to another file (spec, "Row Lineage"). */
+static tarn_code set_row_type(dml_work *w, tarn_error *err) {
+    const tarn_type *root = w->plan->schema->root;
+    w->row_type = root;
+    w->lineage = w->base->metadata->format_version >= 3;
+    if (!w->lineage) {
+        return TARN_OK;
+    }
+    tarn_field *fields = ARENA_ARRAY(&w->arena, tarn_field, (size_t)root->n_fields + 2);
+    if (fields == NULL) {
+        return err_nomem(err);
+    }
+    int32_t n = root->n_fields;
+    memcpy(fields, root->fields, (size_t)n * sizeof *fields);
+    for (int32_t i = 0; i < RESERVED_FIELDS; i++) {
+        const tarn_field *field = reserved_field_at(i);
+        if (field->id == FIELD_ID_ROW_ID || field->id == FIELD_ID_LAST_UPDATED_SEQUENCE) {
+            fields[n++] = *field;
+        }
+    }
+    w->row_type = type_struct(&w->arena, fields, n);
+    return w->row_type != NULL ? TARN_OK : err_nomem(err);
+}
 
 static tarn_code make_plan(dml_work *w, tarn_error *err) {
     tarn_code code = TARN_OK;
     scan_options options;
-    tarn_str mapping;
     memset(&options, 0, sizeof options);
+    w->filter = w->options->filter;
     TRY(catalog_load(w->catalog, w->table, &w->base, err));
     options.metadata = w->base->metadata;
     options.snapshot_id = TARN_NO_SNAPSHOT;
-    options.filter = w->options->filter;
-    options.case_insensitive = w->options->case_insensitive;
-    options.limit = -1;
     if (w->options->branch.len > 0) {
         const tarn_ref *ref = metadata_ref(options.metadata, w->options->branch);
         if (ref == NULL) {
@@ -50,12 +53,13 @@ static tarn_code make_plan(dml_work *w, tarn_error *err) {
         }
         options.snapshot_id = ref->snapshot_id;
     }
-    TRY(plan_new(w->env, w->catalog->store, &options, &w->plan, err));
-    if (properties_get(&options.metadata->properties, "schema.name-mapping.default", &mapping)) {
-        json_value *json;
-        TRY(json_parse(&w->arena, mapping, "property schema.name-mapping.default", &json, err));
-        w->name_mapping = json;
+    if (w->action->begin != NULL) {
+        TRY(w->action->begin(w, err));
     }
+    options.filter = w->filter;
+    options.case_insensitive = w->options->case_insensitive;
+    options.limit = -1;
+    TRY(plan_new(w->env, w->catalog->store, &options, &w->plan, err));
     if (w->plan->n_tasks > INT32_MAX - 1) {
         code = err_set(err, TARN_LIMIT, "the filter touched more than %d files", INT32_MAX - 1);
         goto done;
@@ -63,125 +67,65 @@ static tarn_code make_plan(dml_work *w, tarn_error *err) {
     w->removed = ARENA_ARRAY(&w->arena, tarn_entry, (size_t)w->plan->n_tasks + 1);
     if (w->removed == NULL) {
         code = err_nomem(err);
+        goto done;
+    }
+    TRY(set_row_type(w, err));
+    if (w->action->planned != NULL) {
+        TRY(w->action->planned(w, err));
     }
 done:
     return code;
 }
 
-static tarn_code open_task(dml_work *w, const scan_task *task, const tarn_type *wanted, bool invert,
-                           file_scan **out, tarn_error *err) {
-    file_scan_options options;
-    memset(&options, 0, sizeof options);
-    options.wanted = wanted;
-    options.root = w->plan->schema->root;
-    options.filter = task->residual;
-    options.invert = invert;
-    options.parallel = true;
-    options.name_mapping = w->name_mapping;
-    return file_scan_open(w->env, w->catalog->store, &task->file,
-                          metadata_spec_by_id(w->base->metadata, task->file.spec_id), &options, out,
-                          err);
-}
-
-/* How many rows of the file match, reading the filter's columns alone. */
-static tarn_code count_matches(dml_work *w, const scan_task *task, int64_t *matches,
-                               tarn_error *err) {
-    tarn_code code = TARN_OK;
-    file_scan *scan = NULL;
-    tarn_batch batch;
-    scan_counters counters;
-    memset(&counters, 0, sizeof counters);
-    memset(&batch, 0, sizeof batch);
-    const tarn_type *nothing = type_struct(&w->arena, NULL, 0);
-    if (nothing == NULL) {
-        return err_nomem(err);
-    }
-    TRY(open_task(w, task, nothing, false, &scan, err));
-    *matches = 0;
-    do {
-        batch_release(&batch);
-        TRY(file_scan_next(scan, &batch, &counters, err));
-        *matches += batch_rows(&batch);
-    } while (batch_rows(&batch) > 0);
-done:
-    batch_release(&batch);
-    file_scan_close(scan);
-    return code;
-}
-
-static tarn_code ensure_writer(dml_work *w, tarn_error *err) {
+tarn_code dml_write_rows(dml_work *w, tarn_batch *rows, tarn_error *err) {
     data_writer_options options;
+    if (batch_rows(rows) == 0) {
+        return TARN_OK;
+    }
+    if (w->writer == NULL) {
+        memset(&options, 0, sizeof options);
+        options.metadata = w->base->metadata;
+        options.root = w->lineage ? w->row_type : NULL;
+        tarn_code code = data_writer_new(w->env, w->catalog->store, &options, &w->writer, err);
+        if (code != TARN_OK) {
+            return code;
+        }
+    }
+    return data_writer_write(w->writer, rows, err);
+}
+
+/* What was written, and the caller's files; all of it is in *written, to be removed on failure. */
+static tarn_code take_files(dml_work *w, write_result *written, commit_request *request,
+                            tarn_error *err) {
+    tarn_code code = TARN_OK;
     if (w->writer != NULL) {
-        return TARN_OK;
+        TRY(data_writer_close(w->writer, &w->arena, written, err));
     }
-    memset(&options, 0, sizeof options);
-    options.metadata = w->base->metadata;
-    return data_writer_new(w->env, w->catalog->store, &options, &w->writer, err);
-}
-
-static tarn_code rewrite_rest(dml_work *w, const scan_task *task, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    file_scan *scan = NULL;
-    tarn_batch batch;
-    scan_counters counters;
-    memset(&counters, 0, sizeof counters);
-    memset(&batch, 0, sizeof batch);
-    TRY(ensure_writer(w, err));
-    TRY(open_task(w, task, w->plan->schema->root, true, &scan, err));
-    do {
-        batch_release(&batch);
-        TRY(env_check_cancel(w->env, err));
-        TRY(file_scan_next(scan, &batch, &counters, err));
-        if (batch_rows(&batch) > 0) {
-            TRY(data_writer_write(w->writer, &batch, err));
-        }
-        w->out->rows_kept += batch_rows(&batch);
-    } while (batch_rows(&batch) > 0);
-    w->out->files_rewritten++;
-done:
-    batch_release(&batch);
-    file_scan_close(scan);
-    return code;
-}
-
-static tarn_code all_rows_match(dml_work *w, const scan_task *task, bool *out, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    const tarn_spec *spec = metadata_spec_by_id(w->base->metadata, task->file.spec_id);
-    *out = w->plan->filter == NULL || task->residual->op == EXPR_TRUE;
-    if (*out) {
-        return TARN_OK;
+    if (w->deletes != NULL) {
+        TRY(delete_writer_close(w->deletes, &w->arena, written, err));
     }
-    if (spec == NULL) {
-        return err_set(err, TARN_CORRUPT, "file %.*s has partition spec %d, which the table lacks",
-                       STR_ARG(task->file.path), task->file.spec_id);
+    tarn_file *added =
+        ARENA_ARRAY(&w->arena, tarn_file, (size_t)written->n_files + (size_t)w->n_added + 1);
+    if (added == NULL) {
+        code = err_nomem(err);
+        goto done;
     }
-    if (w->evaluator.spec != spec) {
-        TRY(evaluator_init(&w->arena, w->base->metadata, spec, w->plan->filter, &w->evaluator,
-                           err));
+    if (written->n_files > 0) {
+        memcpy(added, written->files, (size_t)written->n_files * sizeof *added);
     }
-    *out = evaluator_file_all(&w->evaluator, &task->file);
-done:
-    return code;
-}
-
-static tarn_code do_task(dml_work *w, const scan_task *task, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    int64_t matches = task->file.record_count;
-    bool all;
-    TRY(all_rows_match(w, task, &all, err));
-    if (!all) {
-        TRY(count_matches(w, task, &matches, err));
-        if (matches == 0) {
-            return TARN_OK;
-        }
-        if (matches < task->file.record_count) {
-            TRY(rewrite_rest(w, task, err));
-        }
+    if (w->n_added > 0) {
+        memcpy(added + written->n_files, w->added, (size_t)w->n_added * sizeof *added);
     }
-    tarn_entry *entry = &w->removed[w->n_removed++];
-    entry->file = task->file;
-    w->out->rows_deleted += matches;
-    w->out->files_removed++;
+    request->added = added;
+    request->n_added = written->n_files + w->n_added;
+    request->added_deletes = written->deletes;
+    request->n_added_deletes = written->n_deletes;
+    request->removed_deletes = written->removed_deletes;
+    request->n_removed_deletes = written->n_removed_deletes;
+    request->referenced = written->referenced;
+    request->n_referenced = written->n_referenced;
+    w->out->files_added = written->n_files;
+    w->out->deletes_added = written->n_deletes;
 done:
     return code;
 }
@@ -192,26 +136,14 @@ static tarn_code commit_work_done(dml_work *w, tarn_error *err) {
     commit_request request;
     memset(&written, 0, sizeof written);
     memset(&request, 0, sizeof request);
-    if (w->writer != NULL) {
-        TRY(data_writer_close(w->writer, &w->arena, &written, err));
-    }
-    tarn_file *added =
-        ARENA_ARRAY(&w->arena, tarn_file, (size_t)written.n_files + (size_t)w->n_added + 1);
-    if (added == NULL) {
-        code = err_nomem(err);
+    TRY(take_files(w, &written, &request, err));
+    if (request.n_added + request.n_added_deletes + w->n_removed == 0) {
         goto done;
     }
-    if (written.n_files > 0) {
-        memcpy(added, written.files, (size_t)written.n_files * sizeof *added);
-    }
-    if (w->n_added > 0) {
-        memcpy(added + written.n_files, w->added, (size_t)w->n_added * sizeof *added);
-    }
-    request.kind = COMMIT_OVERWRITE;
-    request.added = added;
-    request.n_added = written.n_files + w->n_added;
+    request.kind = w->n_removed > 0 || w->n_added > 0 ? COMMIT_OVERWRITE : COMMIT_ROW_DELTA;
     request.removed = w->removed;
     request.n_removed = w->n_removed;
+    request.check_new_deletes = true;
     request.branch = w->options->branch;
     request.from_snapshot_id =
         w->plan->snapshot != NULL ? w->plan->snapshot->snapshot_id : TARN_NO_SNAPSHOT;
@@ -228,16 +160,19 @@ done:
 
 static void reset_work(dml_work *w) {
     data_writer_free(w->writer);
+    delete_writer_free(w->deletes);
     plan_free(w->plan);
     table_version_release(w->base);
     arena_release(&w->arena);
     arena_init(&w->arena, w->env);
     w->writer = NULL;
+    w->deletes = NULL;
     w->plan = NULL;
     w->base = NULL;
+    w->filter = NULL;
+    w->row_type = NULL;
     w->removed = NULL;
     w->n_removed = 0;
-    w->name_mapping = NULL;
     memset(&w->evaluator, 0, sizeof w->evaluator);
 }
 
@@ -248,45 +183,57 @@ static tarn_code run_once(dml_work *w, tarn_error *err) {
     TRY(make_plan(w, err));
     for (int64_t i = 0; i < w->plan->n_tasks; i++) {
         TRY(env_check_cancel(w->env, err));
-        TRY(do_task(w, &w->plan->tasks[i], err));
+        TRY(dml_do_task(w, &w->plan->tasks[i], err));
     }
-    if (w->n_removed > 0 || w->n_added > 0) {
-        TRY(commit_work_done(w, err));
+    if (w->action->finish != NULL) {
+        TRY(w->action->finish(w, err));
     }
+    TRY(commit_work_done(w, err));
 done:
     return code;
 }
 
-tarn_code dml_overwrite(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
-                        const dml_options *options, const tarn_file *added, int32_t n_added,
-                        dml_result *out, tarn_error *err) {
+tarn_code dml_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table, dml_work *w,
+                  tarn_error *err) {
     tarn_code code;
-    dml_work w;
     tarn_error local = TARN_ERROR_INIT;
     tarn_error *e = err != NULL ? err : &local;
-    memset(&w, 0, sizeof w);
-    w.env = env;
-    w.catalog = catalog;
-    w.table = table;
-    w.options = options;
-    w.added = added;
-    w.n_added = n_added;
-    w.out = out;
-    arena_init(&w.arena, env);
+    w->env = env;
+    w->catalog = catalog;
+    w->table = table;
+    arena_init(&w->arena, env);
+    buf_init(&w->positions, env, 0);
     for (int32_t i = 1;; i++) {
-        code = run_once(&w, e);
+        code = run_once(w, e);
         bool again =
-            code == TARN_CONFLICT && out->outcome.kind == TARN_NOT_COMMITTED && i < MAX_PLANS;
+            code == TARN_CONFLICT && w->out->outcome.kind == TARN_NOT_COMMITTED && i < MAX_PLANS;
         if (!again) {
             break;
         }
         env_log(env, TARN_LOG_INFO, "dml", "replan", "%s", e->message);
         err_reset(e);
-        reset_work(&w);
+        reset_work(w);
     }
-    reset_work(&w);
-    arena_release(&w.arena);
+    reset_work(w);
+    arena_release(&w->arena);
+    buf_release(&w->positions);
+    env_free(env, w->selection);
     return code;
+}
+
+static const dml_action nothing_stays = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+
+tarn_code dml_overwrite(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
+                        const dml_options *options, const tarn_file *added, int32_t n_added,
+                        dml_result *out, tarn_error *err) {
+    dml_work w;
+    memset(&w, 0, sizeof w);
+    w.options = options;
+    w.action = &nothing_stays;
+    w.added = added;
+    w.n_added = n_added;
+    w.out = out;
+    return dml_run(env, catalog, table, &w, err);
 }
 
 tarn_code dml_delete(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,

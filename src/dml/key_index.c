@@ -15,8 +15,9 @@
  *   00 'p' path        the number of a data file
  *   01 key             location: file and position as varints
  *
- * Memory: a quarter of the budget is for changes that wait, half for blocks, indexes and filters
- * (all in the block cache), the rest for write buffers and what compaction builds. */
+ * Memory: three sixteenths of the budget are for changes that wait, three eighths for blocks,
+ * indexes and filters (all in the block cache), the rest for write buffers, for what compaction and
+ * sorted files build, and for what the allocator cannot give back. */
 #ifdef TARN_ROCKSDB
 
 #include "dml/key_index.h"
@@ -83,8 +84,8 @@ static void set_table_options(key_index *index) {
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(table, index->cache);
     rocksdb_block_based_options_set_block_size(table, 4096);
-    rocksdb_block_based_options_set_filter_policy(table,
-                                                  rocksdb_filterpolicy_create_ribbon(FILTER_BITS));
+    rocksdb_block_based_options_set_filter_policy(
+        table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(table, 1);
     rocksdb_block_based_options_set_format_version(table, 5);
@@ -101,7 +102,7 @@ static size_t at_least(size_t a, size_t b) {
 static void make_options(key_index *index) {
     size_t memory = index->memory_bytes;
     index->options = rocksdb_options_create();
-    index->cache = rocksdb_cache_create_lru(memory / 2);
+    index->cache = rocksdb_cache_create_lru(memory / 8 * 3);
     index->read_options = rocksdb_readoptions_create();
     index->write_options = rocksdb_writeoptions_create();
     rocksdb_options_t *o = index->options;
@@ -112,7 +113,7 @@ static void make_options(key_index *index) {
     rocksdb_options_set_max_open_files(o, OPEN_FILES);
     rocksdb_options_set_max_background_jobs(o, 2);
     rocksdb_options_set_compression(o, rocksdb_no_compression);
-    rocksdb_options_set_target_file_size_base(o, at_least(memory / 16, (size_t)2 << 20));
+    rocksdb_options_set_target_file_size_base(o, at_least(memory / 32, (size_t)2 << 20));
     rocksdb_options_set_max_bytes_for_level_base(o, at_least(memory / 2, (size_t)16 << 20));
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_level0_file_num_compaction_trigger(o, 4);
@@ -610,7 +611,8 @@ done:
 static tarn_code set_keys(key_index *index, const tarn_str *keys, const key_location *locations,
                           size_t n, tarn_error *err) {
     tarn_code code = TARN_OK;
-    size_t share = index->memory_bytes / 4 < MOST_CHANGES ? index->memory_bytes / 4 : MOST_CHANGES;
+    size_t share = index->memory_bytes / 16 * 3;
+    share = share < MOST_CHANGES ? share : MOST_CHANGES;
     size_t at = 0;
     TRY(set_probe(index, keys, n, err));
     for (size_t i = 0; i < n; i++) {
