@@ -21,12 +21,20 @@ typedef struct tarn_source_options {
     bool follow;            /* one file that grows, or folders: wait for more */
     const char *kafka_properties_json; /* librdkafka's, by its names; NULL: none. @borrow */
     const char *schema_registry;       /* URL; NULL: none. @borrow */
+    bool grow; /* members that the schema lacks become columns of the batches, and ints that do not
+                  fit longs, instead of bad rows */
 } tarn_source_options;
 
 #define TARN_SOURCE_OPTIONS_INIT                                                                   \
-    { sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL }
+    { sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL, false }
 
-/* inputs: paths, "-", folders, or one "kafka://broker[,broker]/topic[,topic]". Nothing is read yet.
+/* Folders give each file once, by name, when it has its name: one that begins with a dot or an
+ * underscore, or ends in .tmp or .part, is not complete. Kafka topics are read in all of their
+ * partitions, from the offsets sought, else (where group.id is among the properties) from the
+ * group's, else from where auto.offset.reset says (default: the earliest); without follow, up to
+ * what is there at the beginning.
+ *
+ * inputs: paths, "-", folders, or one "kafka://broker[,broker]/topic[,topic]". Nothing is read yet.
  */
 TARN_API TARN_MUST_USE tarn_code
 tarn_source_open(tarn_env *env,                                        /* @keep */
@@ -58,6 +66,9 @@ TARN_API TARN_MUST_USE tarn_code tarn_source_committed(tarn_source *source, /* @
                                                        const char *offsets, /* @borrow */
                                                        tarn_error *err /* @borrow, may be NULL */);
 /* Bytes (files) or messages (Kafka) done and in all (-1: not known): for progress. @since 0.2 */
+/* What is being read now, for messages: a path or location. Valid until the next call. @since 0.2
+ */
+TARN_API const char *tarn_source_name(const tarn_source *source /* @borrow */);
 TARN_API void tarn_source_progress(const tarn_source *source, /* @borrow */
                                    int64_t *done,             /* @borrow */
                                    int64_t *total /* @borrow */);

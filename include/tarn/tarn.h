@@ -11,6 +11,7 @@
 #include <tarn/maintain.h>
 #include <tarn/scan.h>
 #include <tarn/sink.h>
+#include <tarn/source.h>
 #include <tarn/table.h>
 
 #ifdef __cplusplus

@@ -63,6 +63,51 @@ file_kind file_kind_by_content(tarn_str head) {
     return head.len > 0 && head.data[0] == '{' ? FILE_NDJSON : FILE_CSV;
 }
 
+tarn_code file_tell_reject(const tarn_file_options *o, const char *name, int64_t line, tarn_str raw,
+                           tarn_str reason, tarn_error *err) {
+    char text[512];
+    size_t len = reason.len < sizeof text - 1 ? reason.len : sizeof text - 1;
+    memcpy(text, reason.data, len);
+    text[len] = '\0';
+    if (o->reject != NULL &&
+        o->reject(o->reject_ctx, line, raw.data != NULL ? raw.data : "", raw.len, text) == 0) {
+        return TARN_OK;
+    }
+    return err_set(err, TARN_INVALID, "%s line %lld: %s", name, (long long)line, text);
+}
+
+bool file_kind_is_text(file_kind kind) {
+    return kind == FILE_NDJSON || kind == FILE_CSV || kind == FILE_JSON;
+}
+
+tarn_code file_kind_choose(tarn_str path, const tarn_file_options *o, tarn_str head,
+                           file_kind *kind, codec_kind *codec, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    bool named = file_kind_by_name(path, kind, codec);
+    if (o->format != NULL) {
+        TRY(file_kind_by_option(o->format, kind, err));
+        named = true;
+    }
+    codec_kind sniffed = codec_sniff(head.data, head.len);
+    if (!named && sniffed != CODEC_NONE) {
+        return err_set(err, TARN_INVALID,
+                       "%.*s is compressed, and nothing says what it holds; give a format "
+                       "(--format)",
+                       STR_ARG(str_is(path, "-") ? STR("standard input") : path));
+    }
+    if (!named) {
+        *kind = file_kind_by_content(head);
+    }
+    if (file_kind_is_text(*kind)) {
+        *codec = sniffed != CODEC_NONE ? sniffed : *codec;
+    }
+    if (o->compression != NULL && !codec_from_name(str_of(o->compression), codec)) {
+        return err_set(err, TARN_INVALID, "\"%s\" is no compression", o->compression);
+    }
+done:
+    return code;
+}
+
 tarn_code file_kind_for_writing(const char *path, const tarn_file_options *o, file_kind *kind,
                                 codec_kind *codec, tarn_error *err) {
     bool named = file_kind_by_name(str_of(path), kind, codec);

@@ -45,10 +45,9 @@ struct file_reader {
     file_scan *scan;
     int64_t rows_given; /* of the scan, from the file's beginning */
     uint8_t *selection;
-    int32_t kind_at; /* of root's columns; -1: none */
-    tarn_buf kinds;  /* of a scan's batch */
-    tarn_reject_fn reject;
-    void *reject_ctx;
+    int32_t kind_at;           /* of root's columns; -1: none */
+    tarn_buf kinds;            /* of a scan's batch */
+    tarn_file_options rejects; /* the function for them alone */
 };
 
 static tarn_code read_head(file_reader *r, char head[64], size_t *len, tarn_error *err) {
@@ -84,44 +83,20 @@ done:
     return code;
 }
 
-/* What the option says, then the name, then the first bytes; the compression of text by the first
- * bytes in any case. */
-static tarn_code choose_kind(file_reader *r, const tarn_file_options *o, tarn_error *err) {
+static tarn_code choose_kind(file_reader *r, const file_request *q, tarn_error *err) {
     tarn_code code = TARN_OK;
     char bytes[64];
     size_t len = 0;
-    tarn_str head = STR_NULL;
-    bool named = file_kind_by_name(r->path, &r->kind, &r->codec);
-    if (o->format != NULL) {
-        TRY(file_kind_by_option(o->format, &r->kind, err));
-        named = true;
-    }
-    if (r->is_pipe) {
+    tarn_str head = q->head;
+    if (r->is_pipe && r->pipe == NULL) {
         TRY(store_pipe_open(r->env, r->path.data, &head, &r->pipe, err));
-    } else {
+    } else if (!r->is_pipe) {
         TRY(read_head(r, bytes, &len, err));
         head = str_make(bytes, len);
     }
-    codec_kind sniffed = codec_sniff(head.data, head.len);
-    if (!named && sniffed != CODEC_NONE) {
-        return err_set(err, TARN_INVALID,
-                       "%s is compressed, and nothing says what it holds; give a format (--format)",
-                       r->name);
-    }
-    if (!named) {
-        r->kind = file_kind_by_content(head);
-    }
-    bool text = r->kind == FILE_NDJSON || r->kind == FILE_CSV || r->kind == FILE_JSON;
-    if (text) {
-        r->codec = sniffed != CODEC_NONE ? sniffed : r->codec;
-    } else if (r->is_pipe) {
+    TRY(file_kind_choose(r->path, q->options, head, &r->kind, &r->codec, err));
+    if (r->is_pipe && (!file_kind_is_text(r->kind) || r->kind == FILE_JSON)) {
         TRY(load_pipe(r, err));
-    }
-    if (r->is_pipe && r->kind == FILE_JSON) {
-        TRY(load_pipe(r, err));
-    }
-    if (o->compression != NULL && !codec_from_name(str_of(o->compression), &r->codec)) {
-        return err_set(err, TARN_INVALID, "\"%s\" is no compression", o->compression);
     }
 done:
     return code;
@@ -182,17 +157,7 @@ done:
 static tarn_code on_reject(void *ctx, int64_t line, tarn_str raw, tarn_str reason,
                            tarn_error *err) {
     file_reader *r = ctx;
-    char text[512];
-    size_t len = reason.len < sizeof text - 1 ? reason.len : sizeof text - 1;
-    memcpy(text, reason.data, len);
-    text[len] = '\0';
-    if (r->reject == NULL) {
-        return err_set(err, TARN_INVALID, "%s row %lld: %s", r->name, (long long)line, text);
-    }
-    if (r->reject(r->reject_ctx, line, raw.data != NULL ? raw.data : "", raw.len, text) == 0) {
-        return TARN_OK;
-    }
-    return err_set(err, TARN_INVALID, "%s line %lld: %s", r->name, (long long)line, text);
+    return file_tell_reject(&r->rejects, r->name, line, raw, reason, err);
 }
 
 static tarn_code open_text_stream(file_reader *r, bool whole, io_stream **out, tarn_error *err) {
@@ -294,7 +259,10 @@ static tarn_code open_text(file_reader *r, const file_request *q, tarn_error *er
         options.reject_ctx = r;
     }
     TRY(open_text_stream(r, false, &stream, err));
-    if (o->schema != NULL) {
+    if (q->root != NULL) {
+        r->file_root = q->root;
+        TRY(with_kind_column(r, q->kind_column, err));
+    } else if (o->schema != NULL) {
         TRY(type_from_arrow(&r->arena, o->schema, &r->file_root, err));
         TRY(with_kind_column(r, q->kind_column, err));
     } else {
@@ -366,7 +334,7 @@ done:
 
 static tarn_code open_reader(file_reader *r, const file_request *q, tarn_error *err) {
     tarn_code code = TARN_OK;
-    TRY(choose_kind(r, q->options, err));
+    TRY(choose_kind(r, q, err));
     if (q->debezium && r->kind != FILE_NDJSON) {
         return err_set(err, TARN_INVALID, "%s is %s, and change envelopes are read from JSON lines",
                        r->name, file_kind_name(r->kind));
@@ -411,9 +379,10 @@ tarn_code file_reader_open(tarn_env *env, const char *path, const file_request *
     if (q->start != NULL) {
         r->start = *q->start;
     }
-    r->reject = q->options->reject;
-    r->reject_ctx = q->options->reject_ctx;
-    r->is_pipe = store_is_pipe(path);
+    r->rejects.reject = q->options->reject;
+    r->rejects.reject_ctx = q->options->reject_ctx;
+    r->is_pipe = q->pipe != NULL || store_is_pipe(path);
+    r->pipe = q->pipe;
     r->name = strcmp(path, "-") == 0 ? "standard input" : arena_strdup(&r->arena, path);
     r->path = strcmp(path, "-") == 0 ? STR("-") : str_of(r->name);
     if (r->name == NULL) {
@@ -427,6 +396,9 @@ tarn_code file_reader_open(tarn_env *env, const char *path, const file_request *
     *out = r;
     r = NULL;
 done:
+    if (r != NULL && r->pipe == q->pipe) {
+        r->pipe = NULL; /* still the caller's */
+    }
     file_reader_close(r);
     return code;
 }

@@ -33,7 +33,11 @@ typedef struct file_position {
 
 typedef struct file_request {
     const tarn_file_options *options; /* columns and where are not looked at */
-    const tarn_str *columns;          /* of the rows; none: all */
+    const tarn_type *root;            /* text: columns to read as, instead of options->schema; as
+                                         long as the reader */
+    io_stream *pipe; /* path, where it was opened already (store_pipe_open): taken on success */
+    tarn_str head;   /* and its first bytes */
+    const tarn_str *columns; /* of the rows; none: all */
     int32_t n_columns;
     const tarn_expr *where; /* unbound; NULL: all */
     bool debezium;          /* NDJSON */
@@ -68,6 +72,13 @@ tarn_code file_kind_by_option(const char *name, file_kind *out, tarn_error *err)
 /* Kind and compression by a path's endings. */
 bool file_kind_by_name(tarn_str name, file_kind *kind, codec_kind *codec);
 file_kind file_kind_by_content(tarn_str head);
+/* By option, name or first bytes; the compression of text by its first bytes in any case. */
+tarn_code file_kind_choose(tarn_str path, const tarn_file_options *o, tarn_str head,
+                           file_kind *kind, codec_kind *codec, tarn_error *err) TARN_MUST_USE;
+/* A bad record to the options' function, or as an error naming it. */
+tarn_code file_tell_reject(const tarn_file_options *o, const char *name, int64_t line, tarn_str raw,
+                           tarn_str reason, tarn_error *err) TARN_MUST_USE;
+bool file_kind_is_text(file_kind kind);
 tarn_code file_kind_for_writing(const char *path, const tarn_file_options *o, file_kind *kind,
                                 codec_kind *codec, tarn_error *err) TARN_MUST_USE;
 tarn_code file_text_options(tarn_arena *arena, const tarn_file_options *o, file_kind kind,

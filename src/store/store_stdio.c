@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,6 +95,21 @@ done:
         pipe_close(&self->base);
     }
     return code;
+}
+
+tarn_code store_pipe_wait(io_stream *pipe, int64_t timeout_ms, bool *ready, tarn_error *err) {
+    const pipe_stream *self = (const pipe_stream *)pipe;
+    struct pollfd look = {self->fd, POLLIN, 0};
+    *ready = self->head_at < self->head_len;
+    if (*ready) {
+        return TARN_OK;
+    }
+    int n = poll(&look, 1, timeout_ms < 0 || timeout_ms > INT32_MAX ? -1 : (int)timeout_ms);
+    if (n < 0 && errno != EINTR) {
+        return err_os(err, errno, "could not wait for %s", pipe->name);
+    }
+    *ready = n > 0;
+    return env_check_cancel(pipe->env, err);
 }
 
 static tarn_code write_stdout(io_sink *sink, const void *data, size_t len, tarn_error *err) {

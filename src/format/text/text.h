@@ -70,6 +70,10 @@ void text_reader_position(const text_reader *r, int64_t *bytes, int64_t *lines);
 void text_reader_head(const text_reader *r, int64_t *bytes, int64_t *lines);
 void text_reader_close(text_reader *r); /* takes NULL */
 
+/* Bytes of whole records at the front of len bytes, which begin with a record; all: nothing follows
+ * them. */
+size_t text_cut(const text_options *options, const char *bytes, size_t len, bool all);
+
 /* The schema that a sample of whole records suggests: booleans, long, double, date, timestamp(tz),
  * string; NDJSON also structs and lists; null-only columns string. Reads at most max_bytes from the
  * stream (default 16 MiB when 0) and hands back a stream that starts from the beginning again (the

@@ -54,6 +54,20 @@ static size_t cut(const text_chunker *c, const tarn_buf *bytes) {
     return line != NULL ? (size_t)(line + 1 - p) : 0;
 }
 
+size_t text_cut(const text_options *options, const char *bytes, size_t len, bool all) {
+    text_options checked;
+    if (all || len == 0) {
+        return len;
+    }
+    if (options->kind == TEXT_CSV) {
+        return text_options_check(options, &checked, NULL) == TARN_OK
+                   ? text_csv_cut(&checked, bytes, bytes + len)
+                   : len;
+    }
+    const char *line = text_last_line(bytes, bytes + len);
+    return line != NULL ? (size_t)(line + 1 - bytes) : 0;
+}
+
 tarn_code text_chunker_next(text_chunker *c, size_t target, tarn_buf *bytes, size_t *skip,
                             size_t *len, tarn_error *err) {
     tarn_code code = TARN_OK;

@@ -1,0 +1,39 @@
+/* source/source.h - rows of a stream: files one behind the other, a file that grows, folders where
+ * files arrive, or Kafka topics; with kinds of rows for change streams, and offsets to go on from.
+ *
+ * Offsets are JSON: {"inputs": [{"path": ..., what is done of it}]} or {"kafka": {topic:
+ * {partition: next offset}}}. They say what was read up to the rows given last, and how to know the
+ * same file again: its size and a hash of its first bytes. */
+#ifndef SOURCE_SOURCE_H
+#define SOURCE_SOURCE_H
+
+#include "source/file_reader.h"
+
+typedef struct source_options {
+    const tarn_file_options *file; /* columns, where and schema are not looked at */
+    const tarn_type *root;         /* columns to read text as; NULL: what the data suggests */
+    const char *kind_column;       /* NULL: none */
+    bool follow;
+    bool grow; /* columns that root lacks are added to it, and types widened */
+    const char *const *kafka_properties; /* names and values by turns, ended by NULL; or NULL */
+    const char *schema_registry;         /* URL; NULL: none */
+} source_options;
+
+typedef struct row_source row_source;
+/* What options point to is copied, but for root. */
+tarn_code source_open(tarn_env *env, const char *const *inputs, int32_t n,
+                      const source_options *options, row_source **out,
+                      tarn_error *err) TARN_MUST_USE;
+tarn_code source_seek(row_source *s, tarn_str offsets, tarn_error *err) TARN_MUST_USE;
+/* Next rows within timeout_ms (-1: waits for ever); kinds (until the next call) is NULL where all
+ * are inserts. The batch's type lives until the next call. */
+tarn_code source_next(row_source *s, int64_t timeout_ms, tarn_batch *out, const uint8_t **kinds,
+                      bool *ended, tarn_error *err) TARN_MUST_USE;
+tarn_code source_put_offsets(row_source *s, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
+tarn_code source_committed(row_source *s, tarn_str offsets, tarn_error *err) TARN_MUST_USE;
+/* What is read now, for messages. */
+const char *source_name(const row_source *s);
+void source_progress(const row_source *s, int64_t *done, int64_t *total);
+void source_close(row_source *s); /* takes NULL */
+
+#endif

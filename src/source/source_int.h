@@ -1,0 +1,92 @@
+/* source/source_int.h - what the files of a source share. */
+#ifndef SOURCE_SOURCE_INT_H
+#define SOURCE_SOURCE_INT_H
+
+#include "base/map.h"
+#include "source/piece_reader.h"
+#include "source/source.h"
+
+/* What is asked of every input, copied. */
+typedef struct source_setup {
+    tarn_env *env;
+    tarn_arena arena;
+    tarn_file_options file;
+    const tarn_type *root; /* grows, if asked */
+    const char *kind_column;
+    bool debezium;
+    bool avro_envelope;
+    bool follow;
+    bool grow;
+    const char *const *kafka_properties;
+    const char *schema_registry;
+    bool pieces; /* pipes are read as they come, since the caller does not want to wait */
+} source_setup;
+
+/* ---- source_folder.c: what is done of a folder ---- */
+typedef struct source_folder {
+    tarn_env *env;
+    const char *path;
+    tarn_arena arena; /* names done */
+    tarn_map done;
+    tarn_arena waiting_arena;
+    tarn_str *waiting; /* names to read, sorted */
+    int32_t n_waiting;
+    int32_t next;
+} source_folder;
+
+void folder_init(source_folder *f, tarn_env *env, const char *path);
+void folder_release(source_folder *f);
+tarn_code folder_note_done(source_folder *f, tarn_str name, tarn_error *err) TARN_MUST_USE;
+/* The next complete file's name, listing anew when all known ones were given; data NULL: none. */
+tarn_code folder_next(source_folder *f, tarn_str *name, tarn_error *err) TARN_MUST_USE;
+
+/* ---- source_input.c: one path ---- */
+typedef enum input_kind { INPUT_FILE, INPUT_PIPE, INPUT_FOLDER } input_kind;
+
+typedef struct source_input {
+    source_setup *setup;
+    const char *path;
+    input_kind kind;
+    bool done;
+    source_folder folder;
+    /* the present file */
+    tarn_arena names;
+    const char *file;    /* its path; NULL: none yet */
+    tarn_str name;       /* in the folder */
+    file_reader *reader; /* one of these, or none: not open */
+    piece_reader *pieces;
+    file_position at;  /* where it is read on from, then where it stands */
+    int64_t size;      /* of the file when it was looked at; -1: not known */
+    int64_t check_len; /* bytes at its front, whose hash is check */
+    uint64_t check;
+    uint64_t inode;        /* of a followed file */
+    const tarn_type *root; /* of pieces, as setup knows it already */
+    int64_t done_bytes;    /* of files read before */
+} source_input;
+
+tarn_code input_init(source_input *in, source_setup *setup, const char *path,
+                     tarn_error *err) TARN_MUST_USE;
+void input_release(source_input *in);
+tarn_code input_next(source_input *in, int64_t timeout_ms, tarn_batch *out, const uint8_t **kinds,
+                     tarn_error *err) TARN_MUST_USE;
+void input_put(const source_input *in, json_writer *w);
+tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *err) TARN_MUST_USE;
+void input_progress(const source_input *in, int64_t *done, int64_t *total);
+
+/* ---- kafka.c ---- */
+typedef struct kafka_source kafka_source;
+bool kafka_is_location(const char *input);
+/* UNSUPPORTED where Kafka was not built in. location and setup must outlive it. */
+tarn_code kafka_open(source_setup *setup, const char *location, kafka_source **out,
+                     tarn_error *err) TARN_MUST_USE;
+void kafka_close(kafka_source *k); /* takes NULL */
+tarn_code kafka_seek(kafka_source *k, const json_value *offsets, tarn_error *err) TARN_MUST_USE;
+tarn_code kafka_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out, const uint8_t **kinds,
+                     bool *ended, tarn_error *err) TARN_MUST_USE;
+void kafka_put(const kafka_source *k, json_writer *w);
+tarn_code kafka_committed(kafka_source *k, const json_value *offsets,
+                          tarn_error *err) TARN_MUST_USE;
+const char *kafka_name(const kafka_source *k); /* the location */
+void kafka_progress(const kafka_source *k, int64_t *done, int64_t *total);
+
+#endif
