@@ -81,8 +81,100 @@ static tarn_code split_moved(void) {
     return TARN_OK;
 }
 
+static bool begins(const char *name, const char *with) {
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+static bool is_local(const char *uri) {
+    return begins(uri, "sqlite:") || begins(uri, "dir:");
+}
+
 static bool has_scheme(const char *uri) {
-    return strncmp(uri, "sqlite:", 7) == 0 || strncmp(uri, "dir:", 4) == 0;
+    return is_local(uri) || begins(uri, "postgresql:") || begins(uri, "postgres:") ||
+           begins(uri, "postgresql+") || begins(uri, "postgres+") || begins(uri, "http://") ||
+           begins(uri, "https://");
+}
+
+/* What may be shown of an address that may hold a password: its scheme. */
+static const char *shown(const char *uri) {
+    const char *colon = strchr(uri, ':');
+    size_t len = colon != NULL ? (size_t)(colon - uri) : 0;
+    char *out = colon != NULL ? app_keep(malloc(len + 5)) : NULL;
+    if (out == NULL) {
+        return colon != NULL ? "..." : uri;
+    }
+    memcpy(out, uri, len);
+    memcpy(out + len, ":...", 5);
+    return out;
+}
+
+void app_put_property(app_properties *to, const char *key, const char *value) {
+    for (size_t i = 0; i < to->n; i++) {
+        if (strcmp(to->items[i].key, key) == 0) {
+            return;
+        }
+    }
+    if (key != NULL && value != NULL && to->n < sizeof to->items / sizeof to->items[0]) {
+        to->items[to->n].key = key;
+        to->items[to->n++].value = value;
+    }
+}
+
+/* A file's first line. */
+static tarn_code read_token(const char *path, const char **out) {
+    char line[65536];
+    FILE *file = fopen(path, "rb");
+    bool read = file != NULL && fgets(line, sizeof line, file) != NULL;
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (!read) {
+        return app_error(TARN_IO, "no token could be read from %s", path);
+    }
+    line[strcspn(line, "\r\n")] = '\0';
+    *out = app_keep(strdup(line));
+    return *out != NULL ? TARN_OK : app_error(TARN_NOMEM, "out of memory");
+}
+
+/* From the command line, else from the environment; .pyiceberg.yaml comes behind them. */
+static tarn_code take_properties(app_properties *to) {
+    const char *token = getenv("TARN_REST_TOKEN");
+    const char *file = getenv("TARN_REST_TOKEN_FILE");
+    tarn_code code = TARN_OK;
+    for (int i = 0; i < the_app.catalog_properties.count; i++) {
+        char *pair = app_keep(strdup(the_app.catalog_properties.items[i]));
+        char *equals = pair != NULL ? strchr(pair, '=') : NULL;
+        if (equals == NULL || equals == pair) {
+            return app_error(TARN_INVALID, "--catalog-property takes KEY=VALUE");
+        }
+        *equals = '\0';
+        app_put_property(to, pair, equals + 1);
+    }
+    if (token == NULL && file != NULL) {
+        code = read_token(file, &token);
+    }
+    if (token != NULL) {
+        app_put_property(to, "token", token);
+    }
+    if (getenv("TARN_REST_CREDENTIAL") != NULL) {
+        app_put_property(to, "credential", getenv("TARN_REST_CREDENTIAL"));
+    }
+    return code;
+}
+
+/* As JSON; NULL: none, or no memory. */
+static const char *properties_json(const app_properties *from) {
+    text out = {0};
+    for (size_t i = 0; i < from->n; i++) {
+        text_add(&out, i == 0 ? "{" : ",");
+        text_add_json(&out, from->items[i].key);
+        text_add(&out, ":");
+        text_add_json(&out, from->items[i].value);
+    }
+    if (from->n > 0) {
+        text_add(&out, "}");
+    }
+    return from->n > 0 ? app_keep(out.data) : NULL;
 }
 
 /* "sqlite:////a/b.db" (SQLAlchemy) means /a/b.db, "sqlite:///b.db" means b.db. */
@@ -127,11 +219,15 @@ static tarn_code check_there(const char *uri) {
 tarn_code app_catalog(tarn_catalog_handle **out) {
     tarn_catalog_options options = TARN_CATALOG_OPTIONS_INIT;
     const char *uri = the_app.catalog_uri != NULL ? the_app.catalog_uri : getenv("TARN_CATALOG");
+    app_properties properties = {0};
     if (the_app.catalog != NULL) {
         *out = the_app.catalog;
         return TARN_OK;
     }
     tarn_code code = split_moved();
+    if (code == TARN_OK) {
+        code = take_properties(&properties);
+    }
     if (code != TARN_OK) {
         return code;
     }
@@ -144,11 +240,12 @@ tarn_code app_catalog(tarn_catalog_handle **out) {
     } else if (!has_scheme(uri)) {
         const char *warehouse = NULL;
         const char *found = NULL;
-        if (!app_pyiceberg(uri, &found, &warehouse)) {
+        if (!app_pyiceberg(uri, &found, &warehouse, &properties)) {
             return app_error(
                 TARN_INVALID,
-                "\"%s\" is no catalog: give sqlite:PATH, dir:PATH or a name from .pyiceberg.yaml",
-                uri);
+                "\"%s\" is no catalog: give sqlite:PATH, dir:PATH, postgresql://..., http://..., "
+                "https://... or a name from .pyiceberg.yaml",
+                shown(uri));
         }
         options.name = uri;
         options.warehouse = options.warehouse != NULL ? options.warehouse : warehouse;
@@ -159,11 +256,14 @@ tarn_code app_catalog(tarn_catalog_handle **out) {
         return app_error(TARN_NOMEM, "out of memory");
     }
     if (!has_scheme(uri)) {
-        return app_error(TARN_UNSUPPORTED,
-                         "catalog %s of .pyiceberg.yaml is %s; only SQLite ones can be opened",
-                         options.name, uri);
+        return app_error(
+            TARN_UNSUPPORTED,
+            "catalog %s of .pyiceberg.yaml is %s; SQLite, PostgreSQL and REST ones can be "
+            "opened",
+            options.name, shown(uri));
     }
-    code = check_there(uri);
+    options.properties_json = properties_json(&properties);
+    code = is_local(uri) ? check_there(uri) : TARN_OK;
     if (code != TARN_OK) {
         return code;
     }

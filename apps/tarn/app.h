@@ -14,6 +14,7 @@ typedef struct app {
     const char *catalog_uri;
     const char *warehouse;
     const char *moved; /* FROM=TO */
+    opt_list catalog_properties; /* KEY=VALUE */
     bool json;
     bool quiet;
     bool progress;
@@ -51,10 +52,19 @@ bool app_is_path(const char *name);
 const char *app_last_dot(const char *name, size_t len);
 void app_close(void);
 
-/* Finds name in .pyiceberg.yaml (PYICEBERG_HOME, home, here): uri, warehouse and catalog name.
- * False: no such file or name; a broken file is reported on stderr. Strings live as long as the
- * command. */
-bool app_pyiceberg(const char *name, const char **uri, const char **warehouse);
+/* Properties of the catalog that is opened; a key's first value stays. */
+typedef struct app_properties {
+    struct {
+        const char *key, *value;
+    } items[64];
+    size_t n;
+} app_properties;
+void app_put_property(app_properties *to, const char *key, const char *value);
+/* Finds name in .pyiceberg.yaml (PYICEBERG_HOME, home, here): uri, warehouse, and what else is said
+ * of the catalog into more. False: no such file or name; a broken file is reported on stderr.
+ * Strings live as long as the command. */
+bool app_pyiceberg(const char *name, const char **uri, const char **warehouse,
+                   app_properties *more);
 
 /* An array that was not taken, after a failure. */
 void app_drop_array(tarn_code code, struct ArrowArray *array);

@@ -11,8 +11,12 @@
 
 static const opt_spec GLOBALS[] = {
     {"catalog", 'c', OPT_TEXT, &the_app.catalog_uri, "URI",
-     "sqlite:PATH, dir:PATH, or a name of .pyiceberg.yaml\n(default: $TARN_CATALOG, else "
-     "sqlite:./tarn.db)"},
+     "sqlite:PATH, dir:PATH, postgresql://HOST:PORT/DB,\nhttp://..., https://... (REST), or a name "
+     "of\n.pyiceberg.yaml (default: $TARN_CATALOG,\nelse sqlite:./tarn.db)"},
+    {"catalog-property", 0, OPT_LIST, &the_app.catalog_properties, "KEY=VALUE",
+     "of a REST catalog: token, credential, scope,\noauth2-server-uri, header.NAME... (secrets "
+     "better "
+     "in\n$TARN_REST_TOKEN, $TARN_REST_TOKEN_FILE or\n$TARN_REST_CREDENTIAL)"},
     {"warehouse", 0, OPT_TEXT, &the_app.warehouse, "PATH",
      "where new tables go (default: warehouse beside the database)"},
     {"moved", 0, OPT_TEXT, &the_app.moved, "FROM=TO",
@@ -41,7 +45,7 @@ static const struct {
     {&ingest_command, cmd_ingest}, {&cat_command, cmd_cat},     {&delete_command, cmd_delete},
     {&log_command, cmd_log},       {&alter_command, cmd_alter}, {&set_command, cmd_set},
     {&rename_command, cmd_rename}, {&drop_command, cmd_drop},   {&register_command, cmd_register},
-    {&file_command, cmd_file},     {&serve_command, cmd_serve},     {&check_command, cmd_check},
+    {&file_command, cmd_file},     {&serve_command, cmd_serve}, {&check_command, cmd_check},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof COMMANDS[0])
 

@@ -3,7 +3,8 @@
  *   catalog:
  *     NAME:
  *       uri: sqlite:////path/to.db
- *       warehouse: file:///path */
+ *       warehouse: file:///path
+ *       token: of a REST catalog, as credential, scope, header.NAME and more */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,23 @@ static const char *scalar(yaml_document_t *document, yaml_node_t *map, const cha
                : NULL;
 }
 
-static bool look_in(const char *folder, const char *name, const char **uri,
-                    const char **warehouse) {
+static void take_all(yaml_document_t *document, yaml_node_t *map, app_properties *more) {
+    if (map == NULL || map->type != YAML_MAPPING_NODE) {
+        return;
+    }
+    for (yaml_node_pair_t *pair = map->data.mapping.pairs.start; pair < map->data.mapping.pairs.top;
+         pair++) {
+        yaml_node_t *key = yaml_document_get_node(document, pair->key);
+        yaml_node_t *value = yaml_document_get_node(document, pair->value);
+        if (key->type == YAML_SCALAR_NODE && value->type == YAML_SCALAR_NODE) {
+            app_put_property(more, app_keep(strdup((const char *)key->data.scalar.value)),
+                             app_keep(strdup((const char *)value->data.scalar.value)));
+        }
+    }
+}
+
+static bool look_in(const char *folder, const char *name, const char **uri, const char **warehouse,
+                    app_properties *more) {
     char path[4096];
     yaml_parser_t parser;
     yaml_document_t document;
@@ -54,6 +70,7 @@ static bool look_in(const char *folder, const char *name, const char **uri,
             *uri = scalar(&document, catalog, "uri");
             *warehouse = scalar(&document, catalog, "warehouse");
             found = *uri != NULL;
+            take_all(&document, catalog, more);
             yaml_document_delete(&document);
         } else {
             fprintf(stderr, "tarn: %s line %zu: %s\n", path, parser.problem_mark.line + 1,
@@ -65,10 +82,11 @@ static bool look_in(const char *folder, const char *name, const char **uri,
     return found;
 }
 
-bool app_pyiceberg(const char *name, const char **uri, const char **warehouse) {
+bool app_pyiceberg(const char *name, const char **uri, const char **warehouse,
+                   app_properties *more) {
     const char *folders[] = {getenv("PYICEBERG_HOME"), getenv("HOME"), "."};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-        if (folders[i] != NULL && look_in(folders[i], name, uri, warehouse)) {
+        if (folders[i] != NULL && look_in(folders[i], name, uri, warehouse, more)) {
             return true;
         }
     }

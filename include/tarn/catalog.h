@@ -1,10 +1,12 @@
 /* tarn/catalog.h - names and the tables behind them.
  *
  * A catalog is opened by URI: "sqlite:PATH" (the JDBC catalog's tables in an SQLite file),
- * "dir:PATH" (Hadoop layout in a folder). It is internally locked: any thread. Table names are
- * "ns.table", levels separated by dots; a level that holds a dot or a space is quoted with
- * backticks or double quotes. spec: Iceberg table spec, "Table Metadata"; catalogs as Iceberg's
- * JdbcCatalog and HadoopCatalog. */
+ * "postgresql://user:password@host:port/db" or "postgresql:host=... dbname=..." (the same tables in
+ * PostgreSQL), "dir:PATH" (Hadoop layout in a folder), "http://..." or "https://..." (a server of
+ * the Iceberg REST specification). Passwords and tokens are in no message. It is internally locked:
+ * any thread. Table names are "ns.table", levels separated by dots; a level that holds a dot or a
+ * space is quoted with backticks or double quotes. spec: Iceberg table spec, "Table Metadata";
+ * catalogs as Iceberg's JdbcCatalog and HadoopCatalog; Iceberg REST catalog API. */
 #ifndef TARN_CATALOG_H
 #define TARN_CATALOG_H
 
@@ -22,18 +24,24 @@ typedef struct tarn_catalog_handle tarn_catalog_handle;
 typedef struct tarn_catalog_options {
     uint32_t struct_size;
     const char *warehouse;  /* folder or URI for new tables; NULL: "warehouse" beside the SQLite
-                               file, or the dir itself. @borrow */
-    const char *name;       /* catalog_name column of the SQLite file; NULL: "tarn". @borrow */
+                               file, or the dir itself; for a REST catalog the name it is asked
+                               for by. @borrow */
+    const char *name;       /* catalog_name column of the SQL tables; NULL: "tarn". @borrow */
     const char *moved_from; /* reads locations that begin with this ... NULL: none. @borrow */
     const char *moved_to;   /* ... below this instead. @borrow */
     bool no_sync;           /* do not fsync files (tests, scratch data) */
+    /* {"key":"value"...} of a REST catalog: token; credential ("id:secret"), oauth2-server-uri,
+     * scope, audience, resource; header.NAME; prefix; rest-page-size; ssl.cabundle (a file). NULL:
+     * none.
+     * @borrow. @since 0.2 */
+    const char *properties_json;
 } tarn_catalog_options;
 
 #define TARN_CATALOG_OPTIONS_INIT                                                                  \
-    { sizeof(tarn_catalog_options), NULL, NULL, NULL, NULL, false }
+    { sizeof(tarn_catalog_options), NULL, NULL, NULL, NULL, false, NULL }
 
-/* Opens (sqlite: makes the file's tables if they are missing). INVALID: not a catalog URI; IO,
- * DENIED. Cost: one open. @since 0.1 */
+/* Opens (sqlite, postgresql: makes the tables if they are missing). INVALID: not a catalog URI; IO,
+ * DENIED; UNSUPPORTED: not built in. Cost: one open; a server is asked once. @since 0.1 */
 TARN_API TARN_MUST_USE tarn_code
 tarn_catalog_open(tarn_env *env,                       /* @keep */
                   const char *uri,                     /* @borrow */

@@ -51,6 +51,54 @@ static tarn_code find_warehouse(tarn_arena *arena, const tarn_catalog_options *o
     return store_absolute(arena, str_of(store_join(arena, folder, STR("warehouse"))), out, err);
 }
 
+static bool is_postgres(tarn_str uri) {
+    return str_starts_with(uri, STR("postgresql:")) || str_starts_with(uri, STR("postgres:")) ||
+           str_starts_with(uri, STR("postgresql+")) || str_starts_with(uri, STR("postgres+"));
+}
+
+/* Without a warehouse only tables that say their place can be made. */
+static tarn_code open_postgres(tarn_env *env, tarn_arena *arena, tarn_str uri,
+                               const tarn_catalog_options *options, tarn_store *store,
+                               tarn_catalog **out, tarn_error *err) {
+    tarn_str warehouse = STR("");
+    tarn_code code = TARN_OK;
+    if (options->warehouse != NULL) {
+        TRY(store_absolute(arena, str_of(options->warehouse), &warehouse, err));
+    }
+    code = catalog_postgres_new(env, store, uri,
+                                str_of(options->name != NULL ? options->name : "tarn"), warehouse,
+                                out, err);
+done:
+    return code;
+}
+
+static tarn_code open_rest(tarn_env *env, tarn_arena *arena, tarn_str uri,
+                           const tarn_catalog_options *options, tarn_store *store,
+                           tarn_catalog **out, tarn_error *err) {
+    bool known = options->struct_size >=
+                 offsetof(tarn_catalog_options, properties_json) + sizeof options->properties_json;
+    tarn_properties given;
+    tarn_code code;
+    TRY(api_properties(arena, known ? options->properties_json : NULL, "catalog properties", &given,
+                       err));
+    tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)given.count + 1);
+    if (items == NULL) {
+        TRY(err_nomem(err));
+    }
+    int32_t n = 0;
+    for (int32_t i = 0; i < given.count; i++) {
+        if (options->warehouse == NULL || !str_is(given.items[i].key, "warehouse")) {
+            items[n++] = given.items[i];
+        }
+    }
+    if (options->warehouse != NULL) {
+        items[n++] = (tarn_property){STR("warehouse"), str_of(options->warehouse)};
+    }
+    code = catalog_rest_new(env, store, uri, &(tarn_properties){n, items}, out, err);
+done:
+    return code;
+}
+
 static tarn_code open_kind(tarn_env *env, tarn_arena *arena, tarn_str uri,
                            const tarn_catalog_options *options, tarn_store *store,
                            tarn_catalog **out, tarn_error *err) {
@@ -66,9 +114,18 @@ static tarn_code open_kind(tarn_env *env, tarn_arena *arena, tarn_str uri,
     } else if (str_starts_with(uri, STR("dir:"))) {
         TRY(store_absolute(arena, str_from(uri, 4), &path, err));
         code = catalog_dir_new(env, store, path, out, err);
-    } else {
-        code = err_set(err, TARN_INVALID,
-                       "\"%.*s\" is no catalog; known are sqlite:PATH and dir:PATH", STR_ARG(uri));
+    } else if (is_postgres(uri)) {
+        code = open_postgres(env, arena, uri, options, store, out, err);
+    } else if (str_starts_with(uri, STR("http://")) || str_starts_with(uri, STR("https://"))) {
+        code = open_rest(env, arena, uri, options, store, out, err);
+    } else { /* it may hold a password */
+        size_t colon;
+        bool scheme = str_find_char(uri, ':', &colon);
+        code =
+            err_set(err, TARN_INVALID,
+                    "\"%.*s%s\" is no catalog; known are sqlite:PATH, dir:PATH, postgresql://..., "
+                    "http://... and https://...",
+                    STR_ARG(scheme ? str_sub(uri, 0, colon) : uri), scheme ? ":..." : "");
     }
 done:
     return code;
