@@ -100,6 +100,57 @@ done:
     return code;
 }
 
+static bool counts_known(const tarn_manifest *m) {
+    return m->added_files >= 0 && m->existing_files >= 0 && m->deleted_files >= 0 &&
+           m->added_rows >= 0 && m->existing_rows >= 0 && m->deleted_rows >= 0;
+}
+
+static tarn_code count_manifest(commit_attempt *a, tarn_manifest *m, tarn_error *err) {
+    tarn_arena arena;
+    manifest_entries entries;
+    int32_t files[3] = {0, 0, 0};
+    int64_t rows[3] = {0, 0, 0};
+    arena_init(&arena, a->work->env);
+    tarn_code code = produce_read_manifest(a, &arena, m, 0, false, &entries, err);
+    for (int64_t i = 0; code == TARN_OK && i < entries.count; i++) {
+        files[entries.items[i].status]++;
+        rows[entries.items[i].status] += entries.items[i].file.record_count;
+    }
+    arena_release(&arena);
+    if (code == TARN_OK) {
+        m->added_files = files[TARN_ENTRY_ADDED];
+        m->existing_files = files[TARN_ENTRY_EXISTING];
+        m->deleted_files = files[TARN_ENTRY_DELETED];
+        m->added_rows = rows[TARN_ENTRY_ADDED];
+        m->existing_rows = rows[TARN_ENTRY_EXISTING];
+        m->deleted_rows = rows[TARN_ENTRY_DELETED];
+    }
+    return code;
+}
+
+/* Version 1 may leave the counts open. Later versions cannot, and here 0 would say that a manifest
+ * has no live files, and needs no row ids. */
+static tarn_code count_manifests(commit_attempt *a, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_manifest *counted = NULL;
+    for (int32_t i = 0; i < a->n_manifests; i++) {
+        if (counts_known(&a->manifests[i])) {
+            continue;
+        }
+        if (counted == NULL) {
+            counted = ARENA_ARRAY(&a->arena, tarn_manifest, (size_t)a->n_manifests);
+            if (counted == NULL) {
+                return err_nomem(err);
+            }
+            memcpy(counted, a->manifests, (size_t)a->n_manifests * sizeof *counted);
+            a->manifests = counted;
+        }
+        TRY(count_manifest(a, &counted[i], err));
+    }
+done:
+    return code;
+}
+
 /* Some of the request's files: data or deletes. */
 typedef struct added_files {
     const tarn_file *items;
@@ -355,6 +406,9 @@ tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) {
     const tarn_metadata *m = a->metadata;
     if (a->parent != NULL) {
         TRY(produce_read_list(a, a->parent, &a->manifests, &a->n_manifests, err));
+    }
+    if (m->format_version > 1) {
+        TRY(count_manifests(a, err));
     }
     map_init(&a->partitions, &a->arena);
     map_init(&a->gone, &a->arena);

@@ -502,6 +502,61 @@ static void tell_row_ids_upgraded(table_case *c) {
     ids_check(c, "f4:30 f3:0 f2:10 f1:20 next 40");
 }
 
+/* A list of version 1 that leaves all counts open, as it may. */
+static void forget_counts(table_case *c) {
+    tarn_table_version *v = case_load(c);
+    const tarn_snapshot *s = metadata_current_snapshot(v->metadata);
+    manifest_list_options options = {.format_version = 1,
+                                     .snapshot_id = s->snapshot_id,
+                                     .parent_id = s->parent_id,
+                                     .first_row_id = -1};
+    tarn_arena arena;
+    io_source *source;
+    io_sink *sink;
+    const tarn_manifest *manifests;
+    int32_t n;
+    arena_init(&arena, c->env);
+    assert_ok(store_open(c->catalog->store, s->manifest_list, -1, &source, &err));
+    assert_ok(manifest_list_read(&arena, source, &manifests, &n, &err));
+    source->close(source);
+    tarn_manifest *bare = ARENA_ARRAY(&arena, tarn_manifest, (size_t)n);
+    for (int32_t i = 0; i < n; i++) {
+        bare[i] = manifests[i];
+        bare[i].added_files = bare[i].existing_files = bare[i].deleted_files = -1;
+        bare[i].added_rows = bare[i].existing_rows = bare[i].deleted_rows = -1;
+    }
+    assert_ok(store_remove(c->catalog->store, s->manifest_list, &err));
+    assert_ok(store_create(c->catalog->store, s->manifest_list, STORE_CREATE, &sink, &err));
+    assert_ok(manifest_list_write(c->env, &options, bare, n, sink, &err));
+    assert_ok(sink->finish(sink, &err));
+    arena_release(&arena);
+    table_version_release(v);
+}
+
+static void tell_counts_unknown(table_case *c) {
+    commit_append_file(c, "f1", 1);
+    commit_append_file(c, "f2", 2);
+    forget_counts(c);
+    upgrade_to(c, 2);
+    commit_append_file(c, "f3", 3);
+    state_check(c, "main", "1/1 1 0 0: +f3@1\n0/0 1 0 0: +f2@0'\n0/0 1 0 0: +f1@0'\n");
+}
+
+static void tell_row_ids_unknown(table_case *c) {
+    commit_append_file(c, "f1", 1);
+    commit_append_file(c, "f2", 2);
+    forget_counts(c);
+    upgrade_to(c, 3);
+    commit_append_file(c, "f3", 3);
+    ids_check(c, "f3:0 f2:10 f1:20 next 30");
+}
+
+static void test_delta_counts_unknown(void **state) {
+    (void)state;
+    on_table(tell_counts_unknown, 1, "p", NULL);
+    on_table(tell_row_ids_unknown, 1, "p", NULL);
+}
+
 static void test_delta_row_ids(void **state) {
     static const char *const properties[] = {"commit.manifest.min-count-to-merge", "2", NULL};
     (void)state;
@@ -563,6 +618,7 @@ int main(void) {
         cmocka_unit_test(test_delta_dead_deletes),
         cmocka_unit_test(test_delta_replace_partitions),
         cmocka_unit_test(test_delta_row_ids),
+        cmocka_unit_test(test_delta_counts_unknown),
         cmocka_unit_test(test_delta_find_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
