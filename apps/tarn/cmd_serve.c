@@ -1,6 +1,9 @@
 /* apps/tarn/cmd_serve.c - serve: the catalog over HTTP until a signal ends it. */
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <tarn/service.h>
@@ -8,8 +11,10 @@
 #include "app.h"
 #include "commands.h"
 
+#define ACCESS_BYTES (1 << 20)
+
 static struct {
-    const char *listen, *name;
+    const char *listen, *name, *access, *access_log;
     int64_t connections, timeout, body_mb;
 } serve_options;
 
@@ -18,6 +23,11 @@ static const opt_spec SERVE_SPECS[] = {
      "where to listen (default 127.0.0.1:8181; port 0: any)"},
     {"name", 0, OPT_TEXT, &serve_options.name, "WAREHOUSE",
      "the warehouse name that clients must give (default: any)"},
+    {"access", 0, OPT_TEXT, &serve_options.access, "FILE",
+     "who may do what: clients, tokens and roles by namespace, JSON\n(default: everybody "
+     "everything, on this machine only)"},
+    {"access-log", 0, OPT_TEXT, &serve_options.access_log, "FILE",
+     "one line of JSON for each request; - is stderr"},
     {"connections", 0, OPT_NUMBER, &serve_options.connections, "N", "at once (default 1000)"},
     {"timeout", 0, OPT_NUMBER, &serve_options.timeout, "SECONDS",
      "of an idle or slow connection (default 60)"},
@@ -37,12 +47,60 @@ const opt_command serve_command = {
     SERVE_SPECS,
     sizeof SERVE_SPECS / sizeof SERVE_SPECS[0]};
 
+static void log_line(void *ctx, const char *line) {
+    FILE *file = ctx;
+    flockfile(file);
+    fputs(line, file);
+    fputc('\n', file);
+    fflush(file);
+    funlockfile(file);
+}
+
+static tarn_code open_log(FILE **out) {
+    if (serve_options.access_log == NULL) {
+        return TARN_OK;
+    }
+    *out =
+        strcmp(serve_options.access_log, "-") == 0 ? stderr : fopen(serve_options.access_log, "ae");
+    return *out != NULL ? TARN_OK
+                        : app_error(TARN_IO, "access log %s could not be opened: %s",
+                                    serve_options.access_log, strerror(errno));
+}
+
+/* Secrets have to be in a file: arguments can be seen by everybody on the machine. */
+static tarn_code read_access(char **out) {
+    size_t len = 0;
+    if (serve_options.access == NULL) {
+        return TARN_OK;
+    }
+    FILE *file = fopen(serve_options.access, "re");
+    char *text = file != NULL ? app_keep(calloc(1, ACCESS_BYTES + 1)) : NULL;
+    if (text != NULL) {
+        len = fread(text, 1, ACCESS_BYTES, file);
+    }
+    bool bad = file == NULL || text == NULL || ferror(file) || len == ACCESS_BYTES || len == 0;
+    if (file != NULL) {
+        fclose(file);
+    }
+    *out = text;
+    return bad ? app_error(TARN_INVALID, "access file %s could not be read, is empty or too large",
+                           serve_options.access)
+               : TARN_OK;
+}
+
+static bool is_loopback(const char *listen) {
+    return listen == NULL || strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0 ||
+           strncmp(listen, "localhost:", 10) == 0;
+}
+
 int cmd_serve(int argc, char **argv) {
     int n, status, got;
     tarn_catalog_handle *catalog;
     tarn_service *service = NULL;
     tarn_service_options o = TARN_SERVICE_OPTIONS_INIT;
     sigset_t ends;
+    char *access = NULL;
+    FILE *log = NULL;
     (void)command_begin(&serve_command, argc, argv, &n, &status);
     if (n < 0) {
         return status;
@@ -53,12 +111,25 @@ int cmd_serve(int argc, char **argv) {
     o.connections = (uint32_t)serve_options.connections;
     o.timeout_s = (uint32_t)serve_options.timeout;
     o.body_bytes = (uint64_t)serve_options.body_mb << 20;
+    if (serve_options.access == NULL && !is_loopback(serve_options.listen)) {
+        return app_usage("--listen %s is open to other machines and needs --access FILE",
+                         serve_options.listen);
+    }
     /* before any thread, so that all of them leave these to this one */
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    tarn_code code = app_catalog(&catalog);
+    tarn_code code = read_access(&access);
+    o.access_json = access;
+    if (code == TARN_OK) {
+        code = open_log(&log);
+        o.log = log != NULL ? log_line : NULL;
+        o.log_ctx = log;
+    }
+    if (code == TARN_OK) {
+        code = app_catalog(&catalog);
+    }
     if (code == TARN_OK) {
         code = tarn_service_start(catalog, &o, &service, &the_app.err);
     }
@@ -69,5 +140,8 @@ int cmd_serve(int argc, char **argv) {
     fflush(stdout);
     (void)sigwait(&ends, &got);
     tarn_service_stop(service);
+    if (log != NULL && log != stderr) {
+        fclose(log);
+    }
     return 0;
 }

@@ -18,10 +18,15 @@ typedef struct tarn_service_options {
     uint32_t connections;  /* at once; 0: 1000 */
     uint32_t timeout_s;    /* of an idle or slow connection; 0: 60 */
     uint64_t body_bytes;   /* the largest request; 0: 64 MiB */
+    /* Who may do what, as JSON (docs/serve.md); NULL: everybody everything. @borrow */
+    const char *access_json;
+    /* One line of JSON for each request, on any thread; NULL: none. @keep */
+    void (*log)(void *ctx, const char *line);
+    void *log_ctx; /* @keep */
 } tarn_service_options;
 
 #define TARN_SERVICE_OPTIONS_INIT                                                                  \
-    { sizeof(tarn_service_options), NULL, NULL, 0, 0, 0 }
+    { sizeof(tarn_service_options), NULL, NULL, 0, 0, 0, NULL, NULL, NULL }
 
 /* Starts listening on threads of its own and returns. INVALID: an address that is none; IO: in use;
  * UNSUPPORTED: not built in. @since 0.2 */

@@ -56,6 +56,9 @@ tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_op
     inner.timeout_s = o.timeout_s;
     inner.body_bytes = (size_t)o.body_bytes;
     inner.warehouse = str_of(o.warehouse);
+    inner.access = str_of(o.access_json);
+    inner.log = o.log;
+    inner.log_ctx = o.log_ctx;
     TRY(service_start(catalog->env, catalog->catalog, &inner, &s->running, err));
     snprintf(s->url, sizeof s->url, strchr(host, ':') != NULL ? "http://[%s]:%u" : "http://%s:%u",
              host, service_port(s->running));

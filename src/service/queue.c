@@ -18,18 +18,20 @@ typedef struct commit_queue {
 struct commit_queues {
     tarn_env *env;
     tarn_catalog *catalog;
+    service_counters *counters;
     pthread_mutex_t lock;
     commit_queue *queues; /* of tables with commits at work: few */
 };
 
-tarn_code commit_queues_new(tarn_env *env, tarn_catalog *catalog, commit_queues **out,
-                            tarn_error *err) {
+tarn_code commit_queues_new(tarn_env *env, tarn_catalog *catalog, service_counters *counters,
+                            commit_queues **out, tarn_error *err) {
     commit_queues *q = env_calloc(env, 1, sizeof *q);
     if (q == NULL) {
         return err_nomem(err);
     }
     q->env = env;
     q->catalog = catalog;
+    q->counters = counters;
     (void)pthread_mutex_init(&q->lock, NULL);
     *out = q;
     return TARN_OK;
@@ -141,12 +143,14 @@ static void lead(commit_queues *q, const tarn_ident *table, commit_job *jobs) {
         table_version_release(rd.base);
         arena_release(&rd.arena);
     }
-    for (commit_job *job = jobs; job != NULL && code != TARN_OK; job = job->next) {
-        if (job->code == TARN_OK) {
+    for (commit_job *job = jobs; job != NULL; job = job->next) {
+        if (job->code == TARN_OK && code != TARN_OK) {
             job->code = code;
             job->err = err;
         }
+        counters_commit(q->counters, job->code);
     }
+    counters_group(q->counters);
 }
 
 static commit_queue *find_queue(commit_queues *q, const char *key) {

@@ -10,6 +10,7 @@
 #define SERVICE_QUEUE_H
 
 #include "catalog/catalog.h"
+#include "service/counters.h"
 
 #include <pthread.h>
 
@@ -30,8 +31,8 @@ typedef struct commit_job {
     struct commit_job *next;
 } commit_job;
 
-tarn_code commit_queues_new(tarn_env *env, tarn_catalog *catalog, commit_queues **out,
-                            tarn_error *err) TARN_MUST_USE;
+tarn_code commit_queues_new(tarn_env *env, tarn_catalog *catalog, service_counters *counters,
+                            commit_queues **out, tarn_error *err) TARN_MUST_USE;
 void commit_queues_free(commit_queues *queues); /* nobody waits any more; takes NULL */
 /* Waits for the outcome; job->version is the caller's to release. */
 tarn_code commit_queue_run(commit_queues *queues, const tarn_ident *table, commit_job *job);

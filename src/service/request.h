@@ -17,7 +17,8 @@ typedef struct service_request {
     int32_t n_segments; /* of the path, still encoded */
     tarn_str segments[REQUEST_MAX_SEGMENTS];
     tarn_buf body;
-    bool too_large; /* the body was cut */
+    bool too_large;                   /* the body was cut */
+    const struct auth_caller *caller; /* NULL: an open service, or nobody */
     /* what the route found */
     tarn_ident ns;    /* {namespace} */
     tarn_ident table; /* {namespace} with {table} or {view} */

@@ -34,7 +34,7 @@ tarn_code rest_config(service_request *r, service_reply *reply, tarn_error *err)
     json_put_array(&w);
     for (size_t i = 0; i < SERVICE_N_ROUTES; i++) {
         char text[160];
-        if (!SERVICE_ROUTES[i].hidden) {
+        if (SERVICE_ROUTES[i].kind == ROUTE_LISTED) {
             snprintf(text, sizeof text, "%s %s", SERVICE_ROUTES[i].method,
                      SERVICE_ROUTES[i].pattern);
             json_put_string(&w, str_of(text));
@@ -107,9 +107,19 @@ tarn_code rest_list_namespaces(service_request *r, service_reply *reply, tarn_er
         }
         parent.levels = levels;
         r->ns = parent;
+        if (!auth_sees(r->caller, &parent)) {
+            return err_set(err, TARN_NOT_FOUND, "there is no such namespace");
+        }
         TRY(catalog_load_namespace(r->service->catalog, &r->arena, &parent, &unused, err));
     }
     TRY(catalog_list_namespaces(r->service->catalog, &r->arena, &parent, &items, &n, err));
+    int32_t seen = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (auth_sees(r->caller, &items[i])) {
+            items[seen++] = items[i];
+        }
+    }
+    n = seen;
     TRY(rest_put_page(r, reply, "namespaces", items, n, err));
 done:
     return code;
@@ -144,6 +154,7 @@ tarn_code rest_create_namespace(service_request *r, service_reply *reply, tarn_e
     TRY(request_json(r, &body, err));
     TRY(request_member_levels(r, body, "namespace", &ns, err));
     r->ns = ns;
+    TRY(request_allow(r, &ns, AUTH_ADMIN, err));
     TRY(request_member_properties(r, body, "properties", &properties, err));
     TRY(catalog_create_namespace(r->service->catalog, &ns, &properties, err));
     TRY(put_namespace(reply, &ns, &properties, err));

@@ -277,6 +277,9 @@ tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error
     TRY(request_json(r, &body, err));
     TRY(request_member_ident(r, body, "source", &from, err));
     TRY(request_member_ident(r, body, "destination", &to, err));
+    r->table = from;
+    TRY(request_allow(r, &from, AUTH_WRITE, err));
+    TRY(request_allow(r, &to, AUTH_WRITE, err));
     space = to;
     space.name = STR_NULL;
     if (catalog_load_namespace(r->service->catalog, &r->arena, &space, &unused, err) ==

@@ -4,22 +4,33 @@
 #define NS "/v1/{prefix}/namespaces"
 
 const service_route SERVICE_ROUTES[] = {
-    {"GET", "/v1/config", rest_config, REPLY_REQUEST, true},
-    {"GET", NS, rest_list_namespaces, REPLY_NAMESPACE, false},
-    {"POST", NS, rest_create_namespace, REPLY_NAMESPACE, false},
-    {"GET", NS "/{namespace}", rest_load_namespace, REPLY_NAMESPACE, false},
-    {"HEAD", NS "/{namespace}", rest_has_namespace, REPLY_NAMESPACE, false},
-    {"DELETE", NS "/{namespace}", rest_drop_namespace, REPLY_NAMESPACE, false},
-    {"POST", NS "/{namespace}/properties", rest_update_namespace, REPLY_NAMESPACE, false},
-    {"GET", NS "/{namespace}/tables", rest_list_tables, REPLY_NAMESPACE, false},
-    {"POST", NS "/{namespace}/tables", rest_create_table, REPLY_NAMESPACE, false},
-    {"POST", NS "/{namespace}/register", rest_register_table, REPLY_NAMESPACE, false},
-    {"GET", NS "/{namespace}/tables/{table}", rest_load_table, REPLY_TABLE, false},
-    {"HEAD", NS "/{namespace}/tables/{table}", rest_has_table, REPLY_TABLE, false},
-    {"POST", NS "/{namespace}/tables/{table}", rest_commit_table, REPLY_COMMIT, false},
-    {"DELETE", NS "/{namespace}/tables/{table}", rest_drop_table, REPLY_TABLE, false},
-    {"POST", NS "/{namespace}/tables/{table}/metrics", rest_metrics, REPLY_TABLE, false},
-    {"POST", "/v1/{prefix}/tables/rename", rest_rename_table, REPLY_TABLE, false},
+    {"GET", "/healthz", rest_health, REPLY_REQUEST, AUTH_NONE, ROUTE_PUBLIC},
+    {"GET", "/metrics", rest_counters, REPLY_REQUEST, AUTH_NONE, ROUTE_HIDDEN},
+    {"POST", "/v1/oauth/tokens", rest_token, REPLY_REQUEST, AUTH_NONE, ROUTE_PUBLIC},
+    {"GET", "/v1/config", rest_config, REPLY_REQUEST, AUTH_NONE, ROUTE_HIDDEN},
+    {"GET", NS, rest_list_namespaces, REPLY_NAMESPACE, AUTH_NONE, ROUTE_LISTED},
+    {"POST", NS, rest_create_namespace, REPLY_NAMESPACE, AUTH_NONE, ROUTE_LISTED},
+    {"GET", NS "/{namespace}", rest_load_namespace, REPLY_NAMESPACE, AUTH_READ, ROUTE_LISTED},
+    {"HEAD", NS "/{namespace}", rest_has_namespace, REPLY_NAMESPACE, AUTH_READ, ROUTE_LISTED},
+    {"DELETE", NS "/{namespace}", rest_drop_namespace, REPLY_NAMESPACE, AUTH_ADMIN, ROUTE_LISTED},
+    {"POST", NS "/{namespace}/properties", rest_update_namespace, REPLY_NAMESPACE, AUTH_ADMIN,
+     ROUTE_LISTED},
+    {"GET", NS "/{namespace}/tables", rest_list_tables, REPLY_NAMESPACE, AUTH_READ, ROUTE_LISTED},
+    {"POST", NS "/{namespace}/tables", rest_create_table, REPLY_NAMESPACE, AUTH_WRITE,
+     ROUTE_LISTED},
+    {"POST", NS "/{namespace}/register", rest_register_table, REPLY_NAMESPACE, AUTH_WRITE,
+     ROUTE_LISTED},
+    {"GET", NS "/{namespace}/tables/{table}", rest_load_table, REPLY_TABLE, AUTH_READ,
+     ROUTE_LISTED},
+    {"HEAD", NS "/{namespace}/tables/{table}", rest_has_table, REPLY_TABLE, AUTH_READ,
+     ROUTE_LISTED},
+    {"POST", NS "/{namespace}/tables/{table}", rest_commit_table, REPLY_COMMIT, AUTH_WRITE,
+     ROUTE_LISTED},
+    {"DELETE", NS "/{namespace}/tables/{table}", rest_drop_table, REPLY_TABLE, AUTH_WRITE,
+     ROUTE_LISTED},
+    {"POST", NS "/{namespace}/tables/{table}/metrics", rest_metrics, REPLY_TABLE, AUTH_READ,
+     ROUTE_LISTED},
+    {"POST", "/v1/{prefix}/tables/rename", rest_rename_table, REPLY_TABLE, AUTH_NONE, ROUTE_LISTED},
 };
 const size_t SERVICE_N_ROUTES = sizeof SERVICE_ROUTES / sizeof SERVICE_ROUTES[0];
 
@@ -129,35 +140,68 @@ static void say_as_known(service_request *r, reply_subject subject, tarn_code co
     buf_release(&name);
 }
 
-static void run_route(service_request *r, const service_route *route, service_reply *reply) {
+tarn_code request_allow(service_request *r, const tarn_ident *ns, auth_role role, tarn_error *err) {
+    if (auth_allows(r->caller, ns, role)) {
+        return TARN_OK;
+    }
+    if (!auth_sees(r->caller, ns)) {
+        return err_set(err, TARN_NOT_FOUND, "there is no such namespace");
+    }
+    return err_set(err, TARN_DENIED, "%.*s may not do this here", STR_ARG(r->caller->name));
+}
+
+static tarn_code run_route(service_request *r, const service_route *route, service_reply *reply) {
     tarn_error err = TARN_ERROR_INIT;
     tarn_code code = TARN_OK;
     reply->status = 200;
     TRY(take_names(r, route->pattern, &err));
+    TRY(request_allow(r, &r->ns, route->role, &err));
     code = route->handle(r, reply, &err);
 done:
     if (code != TARN_OK) {
         say_as_known(r, route->subject, code, &err);
         reply_error(r, reply, route->subject, code, &err);
     }
+    return code;
 }
 
-static void handle(void *ctx, service_request *r, service_reply *reply) {
+/* False: the request has no token that counts, and was answered so. */
+static bool find_caller(service_request *r, const service_route *route, service_reply *reply) {
+    const char *header = request_header(r, "Authorization");
+    if (route->kind == ROUTE_PUBLIC || auth_is_open(r->service->auth)) {
+        return true;
+    }
+    if (header != NULL && strncmp(header, "Bearer ", 7) == 0) {
+        r->caller = auth_by_token(r->service->auth, str_of(header + 7));
+    }
+    if (r->caller == NULL) {
+        reply_refuse(r, reply, 401, "NotAuthorizedException",
+                     header == NULL ? "The request has no token"
+                                    : "The token is not known or ended");
+        reply->headers[reply->n_headers].name = "WWW-Authenticate";
+        reply->headers[reply->n_headers++].value = "Bearer";
+    }
+    return r->caller != NULL;
+}
+
+static void route_request(service_request *r, service_reply *reply) {
     bool known = false;
-    r->service = ctx;
     if (r->too_large) {
         reply_refuse(r, reply, 413, "BadRequestException", "the request's body is too large");
         return;
     }
-    if (split_path(r)) {
-        for (size_t i = 0; i < SERVICE_N_ROUTES; i++) {
-            if (matches(r, SERVICE_ROUTES[i].pattern)) {
-                known = true;
-                if (strcmp(r->method, SERVICE_ROUTES[i].method) == 0) {
-                    run_route(r, &SERVICE_ROUTES[i], reply);
-                    return;
-                }
+    bool whole = split_path(r);
+    for (size_t i = 0; whole && i < SERVICE_N_ROUTES; i++) {
+        const service_route *route = &SERVICE_ROUTES[i];
+        if (!matches(r, route->pattern)) {
+            continue;
+        }
+        known = true;
+        if (strcmp(r->method, route->method) == 0) {
+            if (find_caller(r, route, reply)) {
+                (void)run_route(r, route, reply);
             }
+            return;
         }
     }
     if (known) {
@@ -165,6 +209,42 @@ static void handle(void *ctx, service_request *r, service_reply *reply) {
     } else {
         reply_refuse(r, reply, 404, "NotFoundException", "there is nothing at this path");
     }
+}
+
+static void log_request(service_request *r, const service_reply *reply, int64_t began_us) {
+    rest_service *s = r->service;
+    tarn_buf line;
+    json_writer w;
+    if (s->log == NULL) {
+        return;
+    }
+    buf_init(&line, s->env, 0);
+    json_begin(&w, &line, false, NULL);
+    json_put_object(&w);
+    json_member_i64(&w, "time-ms", began_us / 1000);
+    json_member_str(&w, "method", str_of(r->method));
+    json_member_str(&w, "path", r->path);
+    json_member_i64(&w, "status", reply->status);
+    json_member_i64(&w, "microseconds", env_now_us(s->env) - began_us);
+    json_member_i64(&w, "received", (int64_t)r->body.len);
+    json_member_i64(&w, "sent", (int64_t)reply->body.len);
+    if (r->caller != NULL) {
+        json_member_str(&w, "caller", r->caller->name);
+    }
+    json_end_object(&w);
+    if (json_end(&w) == TARN_OK && buf_append_char(&line, '\0', NULL) == TARN_OK) {
+        s->log(s->log_ctx, (const char *)line.data);
+    }
+    buf_release(&line);
+}
+
+static void handle(void *ctx, service_request *r, service_reply *reply) {
+    rest_service *s = ctx;
+    int64_t began_us = env_now_us(s->env);
+    r->service = s;
+    route_request(r, reply);
+    counters_request(&s->counters, reply->status, env_now_us(s->env) - began_us);
+    log_request(r, reply, began_us);
 }
 
 tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_options *options,
@@ -178,7 +258,10 @@ tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_opti
     s->catalog = catalog;
     arena_init(&s->arena, env);
     s->warehouse = arena_str(&s->arena, options->warehouse);
-    TRY(commit_queues_new(env, catalog, &s->queues, err));
+    s->log = options->log;
+    s->log_ctx = options->log_ctx;
+    TRY(auth_new(env, options->access, &s->auth, err));
+    TRY(commit_queues_new(env, catalog, &s->counters, &s->queues, err));
     TRY(http_start(env, options, handle, s, &s->http, err));
     *out = s;
     s = NULL;
@@ -197,6 +280,7 @@ void service_stop(rest_service *s) {
     }
     http_stop(s->http);
     commit_queues_free(s->queues);
+    auth_free(s->auth);
     arena_release(&s->arena);
     env_free(s->env, s);
 }

@@ -10,13 +10,19 @@
 
 typedef struct rest_service rest_service;
 
+/* One line of JSON for each request answered, without its end; any thread. */
+typedef void (*service_log_fn)(void *ctx, const char *line);
+
 typedef struct service_options {
     const char *host;     /* address to listen on; NULL: 127.0.0.1 */
     uint16_t port;        /* 0: any free one */
     uint32_t connections; /* at once; 0: 1000 */
     uint32_t timeout_s;   /* of an idle or slow connection; 0: 60 */
     size_t body_bytes;    /* the largest request; 0: 64 MiB */
-    tarn_str warehouse;   /* what clients may name in config; len 0: anything */
+    tarn_str access;      /* who may do what (service/auth.h); len 0: everybody everything */
+    service_log_fn log;   /* NULL: none */
+    void *log_ctx;
+    tarn_str warehouse; /* what clients may name in config; len 0: anything */
 } service_options;
 
 /* catalog outlives the service. */

@@ -2,6 +2,8 @@
 #ifndef SERVICE_SERVICE_INT_H
 #define SERVICE_SERVICE_INT_H
 
+#include "service/auth.h"
+#include "service/counters.h"
 #include "service/http.h"
 #include "service/queue.h"
 
@@ -9,6 +11,10 @@ struct rest_service {
     tarn_env *env;
     tarn_catalog *catalog;
     tarn_str warehouse;
+    auth *auth;
+    service_counters counters;
+    service_log_fn log;
+    void *log_ctx;
     commit_queues *queues;
     http_server *http;
     tarn_arena arena;
@@ -20,11 +26,25 @@ typedef struct service_route {
     const char *pattern; /* "/v1/{prefix}/namespaces/{namespace}"; {prefix} is left out */
     service_handler handle;
     reply_subject subject;
-    bool hidden; /* not in config's list of endpoints */
+    auth_role role; /* for {namespace}; what a body names is the handler's to check */
+    enum {
+        ROUTE_LISTED,
+        ROUTE_HIDDEN,
+        ROUTE_PUBLIC
+    } kind; /* hidden: not in config's list;
+               public: nor in need of a token */
 } service_route;
 extern const service_route SERVICE_ROUTES[];
 extern const size_t SERVICE_N_ROUTES;
 
+/* DENIED, or for those who may not even know of the namespace NOT_FOUND. */
+tarn_code request_allow(service_request *r, const tarn_ident *ns, auth_role role,
+                        tarn_error *err) TARN_MUST_USE;
+
+/* rest_ops.c, rest_token.c */
+tarn_code rest_health(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_counters(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_token(service_request *r, service_reply *reply, tarn_error *err);
 /* rest_namespace.c */
 tarn_code rest_config(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_list_namespaces(service_request *r, service_reply *reply, tarn_error *err);

@@ -51,6 +51,11 @@ class Server:
         connection.close()
         return answer.status, json.loads(out) if out else None, dict(answer.getheaders())
 
+    def ask_text(self, path, token):
+        connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=30)
+        connection.request("GET", path, headers={"Authorization": "Bearer " + token})
+        return connection.getresponse().read().decode()
+
 
 def rows(*values):
     import pyarrow as pa
@@ -188,10 +193,78 @@ def wrong_requests():
         equal((status, answer["error"]["type"]), (409, "CommitFailedException"))
 
 
+ACCESS = {"token-seconds": 1000,
+          "clients": [{"id": "writer", "secret": "s3cret&+%", "grants": [{"namespace": "a", "role": "write"}]}],
+          "tokens": [{"name": "ops", "token": "ops-token", "grants": [{"namespace": "*", "role": "admin"}]},
+                     {"name": "reader", "token": "reader-token", "grants": [{"namespace": "a.b", "role": "read"}]}]}
+
+
+def roles_and_tokens():
+    with Workshop() as shop:
+        shop.write("access.json", json.dumps(ACCESS))
+        with Server(shop, "--access", "access.json", "--access-log", "log.ndjson") as server:
+            def ask(token, method, path, body=None):
+                return server.ask(method, path, body, **({"Authorization": "Bearer " + token} if token else {}))[0]
+            equal(server.ask("GET", "/healthz")[0], 200)
+            for path in ("/v1/config", "/v1/namespaces", "/metrics"):
+                equal(ask(None, "GET", path), 401)
+                equal(ask("reader-toke", "GET", path), 401)
+                if path != "/metrics":
+                    equal(ask("reader-token", "GET", path), 200)
+            for ns in (["a"], ["a", "b"], ["a", "c"], ["z"]):
+                equal(ask("reader-token", "POST", "/v1/namespaces", {"namespace": ns}), 404 if ns == ["z"] or ns == ["a", "c"] else 403)
+                equal(ask("ops-token", "POST", "/v1/namespaces", {"namespace": ns}), 200)
+            equal(server.ask("GET", "/v1/namespaces", Authorization="Bearer reader-token")[1]["namespaces"], [["a"]])
+            equal(ask("reader-token", "GET", "/v1/namespaces/a%1Fb"), 200)
+            equal(ask("reader-token", "GET", "/v1/namespaces/a"), 403)
+            equal(ask("reader-token", "GET", "/v1/namespaces/z"), 404)
+            equal(ask("reader-token", "DELETE", "/v1/namespaces/a%1Fb"), 403)
+            form = "grant_type=client_credentials&client_id=writer&client_secret="
+            kind = {"Content-Type": "application/x-www-form-urlencoded"}
+            equal(server.ask("POST", "/v1/oauth/tokens", form + "wrong", **kind)[0], 401)
+            equal(server.ask("POST", "/v1/oauth/tokens", "grant_type=password", **kind)[0], 400)
+            status, answer, _ = server.ask("POST", "/v1/oauth/tokens", form + "s3cret%26%2B%25", **kind)
+            equal((status, answer["token_type"], answer["expires_in"]), (200, "bearer", 1000))
+            token = answer["access_token"]
+            schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+            equal(ask(token, "POST", "/v1/namespaces/a/tables", {"name": "t", "schema": schema}), 200)
+            equal(ask(token, "POST", "/v1/namespaces/z/tables", {"name": "t", "schema": schema}), 404)
+            equal(ask(token, "DELETE", "/v1/namespaces/a"), 403)
+            rename = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["z"], "name": "t"}}
+            equal(ask(token, "POST", "/v1/tables/rename", rename), 404)
+            equal(ask("reader-token", "GET", "/v1/namespaces/a/tables/t"), 403)
+            from pyiceberg.catalog.rest import RestCatalog
+            theirs = RestCatalog("rest", uri=server.url, credential="writer:s3cret&+%")
+            theirs.load_table("a.t").append(rows(7).select(["id"]))
+            equal(theirs.load_table("a.t").scan().to_arrow()["id"].to_pylist(), [7])
+            counters = server.ask_text("/metrics", "ops-token")
+            assert 'tarn_commits_total{outcome="committed"} 1' in counters and counters.endswith("# EOF\n"), counters
+        with open(shop.path("log.ndjson")) as file:
+            text = file.read()
+        lines = [json.loads(line) for line in text.splitlines()]
+        assert len(lines) > 30 and any(line.get("caller") == "writer" for line in lines), text
+        for secret in ("s3cret", "ops-token", token):
+            assert secret not in text, "the log tells a secret"
+
+
+def wrong_starts():
+    with Workshop() as shop:
+        shop.write("empty.json", "")
+        shop.write("nobody.json", "{}")
+        shop.write("role.json", json.dumps({"tokens": [{"name": "x", "token": "hidden", "grants": [{"namespace": "a", "role": "boss"}]}]}))
+        for options, words in ((("--listen", "localhost:x"), ["HOST:PORT"]), (("--listen", "0.0.0.0:0"), ["--access"]),
+                               (("--listen", "127.0.0.1:99999"), ["HOST:PORT"]), (("--access", "no.json"), ["no.json"]),
+                               (("--access", "empty.json"), ["empty.json"]), (("--access", "nobody.json"), ["nobody"]),
+                               (("--access", "role.json"), ["boss"])):
+            answer = shop.tarn("serve", *options, check=False)
+            harness.must_refuse(answer, *words)
+            assert "hidden" not in answer.err
+
+
 def main():
     harness.need("pyarrow", "pyiceberg")
     for check in (a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again,
-                  many_writers, wrong_requests):
+                  many_writers, wrong_requests, roles_and_tokens, wrong_starts):
         if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
             case(check.__name__, check)
     return harness.finish()

@@ -1,0 +1,286 @@
+/* service/auth.c - see auth.h. */
+#include "service/auth.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/json.h"
+
+#define TOKEN_SECONDS 3600
+#define MAX_TOKENS    100000
+
+typedef struct issued {
+    char token[65];
+    int64_t ends_ms;
+    const auth_caller *caller;
+} issued;
+
+struct auth {
+    tarn_env *env;
+    tarn_arena arena;
+    bool open;
+    int64_t seconds;
+    int32_t n_clients, n_tokens;
+    auth_caller *clients;
+    auth_caller *tokens;
+    pthread_mutex_t lock; /* of what follows */
+    issued *issued;
+    int32_t n_issued, cap;
+};
+
+static tarn_code read_role(tarn_str text, auth_role *out, tarn_error *err) {
+    static const char *const NAMES[] = {"", "read", "write", "admin"};
+    for (int i = AUTH_READ; i <= AUTH_ADMIN; i++) {
+        if (str_is(text, NAMES[i])) {
+            *out = (auth_role)i;
+            return TARN_OK;
+        }
+    }
+    return err_set(err, TARN_INVALID, "role \"%.*s\" is none of read, write, admin", STR_ARG(text));
+}
+
+static tarn_code read_grant(auth *a, const json_value *json, auth_grant *out, tarn_error *err) {
+    tarn_str ns, role;
+    tarn_ident ident;
+    tarn_code code = TARN_OK;
+    if (!json_str(json_get(json, "namespace"), &ns) || !json_str(json_get(json, "role"), &role)) {
+        return err_set(err, TARN_INVALID, "a grant has no \"namespace\" or no \"role\"");
+    }
+    TRY(read_role(role, &out->role, err));
+    if (!str_is(ns, "*")) {
+        TRY(ident_parse(&a->arena, ns, true, &ident, err));
+        out->n_levels = ident.n_levels;
+        out->levels = ident.levels;
+    }
+done:
+    return code;
+}
+
+static tarn_code read_caller(auth *a, const json_value *json, const char *id, const char *secret,
+                             auth_caller *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const json_value *grants = json_get(json, "grants");
+    if (!json_str(json_get(json, id), &out->name) || out->name.len == 0 ||
+        !json_str(json_get(json, secret), &out->secret) || out->secret.len == 0) {
+        return err_set(err, TARN_INVALID, "an entry has no \"%s\" or no \"%s\"", id, secret);
+    }
+    if (!json_is(grants, JSON_ARRAY)) {
+        return err_set(err, TARN_INVALID, "\"%.*s\" has no \"grants\"", STR_ARG(out->name));
+    }
+    auth_grant *items = ARENA_ARRAY(&a->arena, auth_grant, grants->count + 1);
+    if (items == NULL) {
+        return err_nomem(err);
+    }
+    for (const json_value *g = grants->first; g != NULL; g = g->next) {
+        TRY(read_grant(a, g, &items[out->n_grants++], err));
+    }
+    out->grants = items;
+done:
+    return code;
+}
+
+static tarn_code read_callers(auth *a, const json_value *list, const char *id, const char *secret,
+                              auth_caller **out, int32_t *n, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    *n = 0;
+    if (list == NULL) {
+        return TARN_OK;
+    }
+    if (list->kind != JSON_ARRAY) {
+        return err_set(err, TARN_INVALID, "\"%.*s\" is no array", STR_ARG(list->name));
+    }
+    *out = ARENA_ARRAY(&a->arena, auth_caller, list->count + 1);
+    if (*out == NULL) {
+        return err_nomem(err);
+    }
+    for (const json_value *v = list->first; v != NULL; v = v->next) {
+        TRY(read_caller(a, v, id, secret, &(*out)[(*n)++], err));
+    }
+done:
+    return code;
+}
+
+static tarn_code read_config(auth *a, tarn_str config, tarn_error *err) {
+    json_value *json;
+    tarn_code code = json_parse(&a->arena, config, "the access file", &json, err);
+    if (code == TARN_CORRUPT) {
+        err->code = code = TARN_INVALID;
+    }
+    TRY(code);
+    if (json->kind != JSON_OBJECT) {
+        TRY(err_set(err, TARN_INVALID, "the access file is no JSON object"));
+    }
+    const json_value *seconds = json_get(json, "token-seconds");
+    if (seconds != NULL && (!json_i64(seconds, &a->seconds) || a->seconds <= 0)) {
+        TRY(err_set(err, TARN_INVALID, "\"token-seconds\" is no positive number"));
+    }
+    TRY(read_callers(a, json_get(json, "clients"), "id", "secret", &a->clients, &a->n_clients,
+                     err));
+    TRY(read_callers(a, json_get(json, "tokens"), "name", "token", &a->tokens, &a->n_tokens, err));
+    if (a->n_clients + a->n_tokens == 0) {
+        code =
+            err_set(err, TARN_INVALID, "the access file names nobody in \"clients\" or \"tokens\"");
+    }
+done:
+    return code;
+}
+
+tarn_code auth_new(tarn_env *env, tarn_str config, auth **out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    auth *a = env_calloc(env, 1, sizeof *a);
+    if (a == NULL) {
+        return err_nomem(err);
+    }
+    a->env = env;
+    a->seconds = TOKEN_SECONDS;
+    a->open = config.len == 0;
+    arena_init(&a->arena, env);
+    (void)pthread_mutex_init(&a->lock, NULL);
+    if (!a->open) {
+        TRY(read_config(a, config, err));
+    }
+    *out = a;
+    a = NULL;
+done:
+    auth_free(a);
+    return code;
+}
+
+void auth_free(auth *a) {
+    if (a != NULL) {
+        (void)pthread_mutex_destroy(&a->lock);
+        env_free(a->env, a->issued);
+        arena_release(&a->arena);
+        env_free(a->env, a);
+    }
+}
+
+bool auth_is_open(const auth *a) {
+    return a->open;
+}
+
+/* Takes as long for a wrong secret as for the right one of that length. */
+static bool same_secret(tarn_str a, tarn_str b) {
+    unsigned char differ = a.len != b.len;
+    for (size_t i = 0; i < a.len; i++) {
+        differ |= (unsigned char)(a.data[i] ^ b.data[b.len > 0 ? i % b.len : 0]);
+    }
+    return differ == 0;
+}
+
+/* Drops what has ended; the caller holds the lock. */
+static void drop_ended(auth *a, int64_t now_ms) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < a->n_issued; i++) {
+        if (a->issued[i].ends_ms > now_ms) {
+            a->issued[kept++] = a->issued[i];
+        }
+    }
+    a->n_issued = kept;
+}
+
+const auth_caller *auth_by_token(auth *a, tarn_str token) {
+    const auth_caller *found = NULL;
+    int64_t now_ms = env_now_ms(a->env);
+    if (token.len == 0) {
+        return NULL;
+    }
+    for (int32_t i = 0; i < a->n_tokens; i++) {
+        found = same_secret(token, a->tokens[i].secret) ? &a->tokens[i] : found;
+    }
+    (void)pthread_mutex_lock(&a->lock);
+    for (int32_t i = 0; i < a->n_issued && found == NULL; i++) {
+        if (a->issued[i].ends_ms > now_ms && same_secret(token, str_of(a->issued[i].token))) {
+            found = a->issued[i].caller;
+        }
+    }
+    (void)pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
+const auth_caller *auth_by_secret(auth *a, tarn_str id, tarn_str secret) {
+    for (int32_t i = 0; i < a->n_clients; i++) {
+        if (str_eq(id, a->clients[i].name)) {
+            return same_secret(secret, a->clients[i].secret) ? &a->clients[i] : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Room for one more; the caller holds the lock. */
+static tarn_code reserve_issued(auth *a, tarn_error *err) {
+    if (a->n_issued < a->cap) {
+        return TARN_OK;
+    }
+    if (a->n_issued >= MAX_TOKENS) {
+        return err_set(err, TARN_LIMIT, "%d tokens are out at once", MAX_TOKENS);
+    }
+    int32_t cap = a->cap == 0 ? 64 : a->cap * 2;
+    issued *more = env_realloc(a->env, a->issued, (size_t)cap * sizeof *more);
+    if (more == NULL) {
+        return err_nomem(err);
+    }
+    a->issued = more;
+    a->cap = cap;
+    return TARN_OK;
+}
+
+tarn_code auth_issue(auth *a, const auth_caller *caller, tarn_arena *arena, tarn_str *token,
+                     int64_t *seconds, tarn_error *err) {
+    unsigned char bytes[32];
+    tarn_code code = TARN_OK;
+    (void)pthread_mutex_lock(&a->lock);
+    drop_ended(a, env_now_ms(a->env));
+    TRY(reserve_issued(a, err));
+    issued *t = &a->issued[a->n_issued];
+    env_random(a->env, bytes, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        snprintf(t->token + 2 * i, 3, "%02x", bytes[i]);
+    }
+    t->ends_ms = env_now_ms(a->env) + a->seconds * 1000;
+    t->caller = caller;
+    *token = arena_str(arena, str_of(t->token));
+    *seconds = a->seconds;
+    if (token->data == NULL) {
+        TRY(err_nomem(err));
+    }
+    a->n_issued++;
+done:
+    (void)pthread_mutex_unlock(&a->lock);
+    return code;
+}
+
+/* How many levels of the grant the namespace has from its beginning. */
+static int32_t common_levels(const auth_grant *g, const tarn_ident *ns) {
+    int32_t n = 0;
+    while (n < g->n_levels && n < ns->n_levels && str_eq(g->levels[n], ns->levels[n])) {
+        n++;
+    }
+    return n;
+}
+
+bool auth_allows(const auth_caller *caller, const tarn_ident *ns, auth_role role) {
+    if (caller == NULL || role == AUTH_NONE) {
+        return true;
+    }
+    for (int32_t i = 0; i < caller->n_grants; i++) {
+        const auth_grant *g = &caller->grants[i];
+        if (g->role >= role && common_levels(g, ns) == g->n_levels) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool auth_sees(const auth_caller *caller, const tarn_ident *ns) {
+    if (caller == NULL) {
+        return true;
+    }
+    for (int32_t i = 0; i < caller->n_grants; i++) {
+        int32_t n = common_levels(&caller->grants[i], ns);
+        if (n == caller->grants[i].n_levels || n == ns->n_levels) {
+            return true;
+        }
+    }
+    return false;
+}
