@@ -130,7 +130,7 @@ tarn_code catalog_sqlite_new(tarn_env *env, tarn_store *store, tarn_str db_path,
 tarn_code catalog_postgres_new(tarn_env *env, tarn_store *store, tarn_str uri,
                                tarn_str catalog_name, tarn_str warehouse, tarn_catalog **out,
                                tarn_error *err) TARN_MUST_USE;
-/* http:, https:  a server of the Iceberg REST specification. options as rest_client.h says; their
+/* http:, https:  a server of the Iceberg REST specification. options as remote_client.h says; their
  * secrets are in no message. Data files are reached by store. UNSUPPORTED where it was not built
  * in; DENIED, IO where the server cannot be asked for its configuration. */
 tarn_code catalog_rest_new(tarn_env *env, tarn_store *store, tarn_str uri,

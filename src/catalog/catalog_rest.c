@@ -15,9 +15,9 @@
 
 /* ---- the cache ---- */
 
-static rest_cached *find_cached(rest_catalog *self, const char *path) {
+static remote_cached *find_cached(remote_catalog *self, const char *path) {
     for (size_t i = 0; i < REST_CACHED; i++) {
-        rest_cached *e = &self->cache[i];
+        remote_cached *e = &self->cache[i];
         if (e->version != NULL && str_eq(buf_str(&e->path), str_of(path))) {
             return e;
         }
@@ -25,17 +25,17 @@ static rest_cached *find_cached(rest_catalog *self, const char *path) {
     return NULL;
 }
 
-static void forget(rest_cached *e) {
+static void forget(remote_cached *e) {
     table_version_release(e->version);
     e->version = NULL;
 }
 
 /* The version and its tag in arena; NULL: none is kept. */
-static tarn_table_version *cached_version(rest_catalog *self, tarn_arena *arena, const char *path,
+static tarn_table_version *cached_version(remote_catalog *self, tarn_arena *arena, const char *path,
                                           tarn_str *etag) {
     tarn_table_version *version = NULL;
     (void)pthread_mutex_lock(&self->lock);
-    rest_cached *e = find_cached(self, path);
+    remote_cached *e = find_cached(self, path);
     if (e != NULL) {
         *etag = arena_str(arena, buf_str(&e->etag));
         version = etag->data != NULL ? table_version_keep(e->version) : NULL;
@@ -45,12 +45,12 @@ static tarn_table_version *cached_version(rest_catalog *self, tarn_arena *arena,
     return version;
 }
 
-void rest_cache_put(rest_catalog *self, const char *path, tarn_str etag,
-                    tarn_table_version *version) {
+void remote_cache_put(remote_catalog *self, const char *path, tarn_str etag,
+                      tarn_table_version *version) {
     (void)pthread_mutex_lock(&self->lock);
-    rest_cached *e = find_cached(self, path);
+    remote_cached *e = find_cached(self, path);
     for (size_t i = 0; i < REST_CACHED && (e == NULL || e->version != NULL); i++) {
-        rest_cached *other = &self->cache[i];
+        remote_cached *other = &self->cache[i];
         if (e == NULL || other->version == NULL ||
             (!str_eq(buf_str(&e->path), str_of(path)) && other->used < e->used)) {
             e = other;
@@ -67,9 +67,9 @@ void rest_cache_put(rest_catalog *self, const char *path, tarn_str etag,
     (void)pthread_mutex_unlock(&self->lock);
 }
 
-void rest_cache_drop(rest_catalog *self, const char *path) {
+void remote_cache_drop(remote_catalog *self, const char *path) {
     (void)pthread_mutex_lock(&self->lock);
-    rest_cached *e = find_cached(self, path);
+    remote_cached *e = find_cached(self, path);
     if (e != NULL) {
         forget(e);
     }
@@ -87,12 +87,12 @@ static bool lends_credentials(const json_value *json) {
            json_get(config, "gcs.oauth2.token") != NULL;
 }
 
-tarn_code rest_take_version(rest_catalog *self, tarn_table_version *version, const json_value *json,
-                            const char *label, tarn_error *err) {
+tarn_code remote_take_version(remote_catalog *self, tarn_table_version *version,
+                              const json_value *json, const char *label, tarn_error *err) {
     tarn_str location;
     tarn_str local;
     const json_value *metadata = json_get(json, "metadata");
-    const char *server = rest_client_label(self->client);
+    const char *server = remote_client_label(self->client);
     tarn_code code;
     if (!json_str(json_get(json, "metadata-location"), &location) || location.len == 0 ||
         !json_is(metadata, JSON_OBJECT)) {
@@ -116,38 +116,38 @@ tarn_code rest_take_version(rest_catalog *self, tarn_table_version *version, con
     return code;
 }
 
-tarn_code rest_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
-                    tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
+tarn_code remote_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
+                      tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
     tarn_arena arena;
     tarn_table_version *kept = NULL;
     tarn_str etag = STR_NULL;
-    rest_reply reply;
+    remote_reply reply;
     tarn_code code;
     arena_init(&arena, c->env);
     /* The answer is read where the version lives. */
     tarn_table_version *version = table_version_new(c->env);
-    const char *path = rest_table_path(self->client, &arena, table);
+    const char *path = remote_table_path(self->client, &arena, table);
     const char *asked = path != NULL ? arena_printf(&arena, "%s?snapshots=all", path) : NULL;
     if (version == NULL || asked == NULL) {
         code = err_nomem(err);
         goto done;
     }
     kept = cached_version(self, &arena, path, &etag);
-    const rest_request request = {.method = "GET",
-                                  .endpoint = ONE_TABLE,
-                                  .path = asked,
-                                  .etag = kept != NULL ? etag : STR_NULL,
-                                  .may_be_304 = kept != NULL,
-                                  .repeatable = true};
-    TRY(rest_send(self->client, &version->arena, &request, &reply, err));
+    const remote_request request = {.method = "GET",
+                                    .endpoint = ONE_TABLE,
+                                    .path = asked,
+                                    .etag = kept != NULL ? etag : STR_NULL,
+                                    .may_be_304 = kept != NULL,
+                                    .repeatable = true};
+    TRY(remote_send(self->client, &version->arena, &request, &reply, err));
     if (reply.status == 304) {
         *out = kept;
         kept = NULL;
         goto done;
     }
-    TRY(rest_take_version(self, version, reply.json, ident_label(&arena, table), err));
-    rest_cache_put(self, path, reply.etag, version);
+    TRY(remote_take_version(self, version, reply.json, ident_label(&arena, table), err));
+    remote_cache_put(self, path, reply.etag, version);
     *out = version;
     version = NULL;
 done:
@@ -199,17 +199,17 @@ static int compare_names(const void *a, const void *b) {
     return str_cmp(((const tarn_ident *)a)->name, ((const tarn_ident *)b)->name);
 }
 
-static tarn_code rest_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
-                                  tarn_ident **out, int32_t *n, tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
-    table_list list = {arena, ns, rest_client_label(self->client), NULL, 0, 0};
+static tarn_code remote_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                                    tarn_ident **out, int32_t *n, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
+    table_list list = {arena, ns, remote_client_label(self->client), NULL, 0, 0};
     if (ns->n_levels == 0) { /* tables without a namespace cannot be */
         *n = 0;
         return TARN_OK;
     }
-    tarn_code code =
-        rest_list(self, arena, "namespaces/{namespace}/tables",
-                  rest_namespace_path(self->client, arena, ns, "/tables"), take_tables, &list, err);
+    tarn_code code = remote_list(self, arena, "namespaces/{namespace}/tables",
+                                 remote_namespace_path(self->client, arena, ns, "/tables"),
+                                 take_tables, &list, err);
     if (code == TARN_OK) {
         if (list.n > 1) {
             qsort(list.items, (size_t)list.n, sizeof *list.items, compare_names);
@@ -220,19 +220,19 @@ static tarn_code rest_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn
     return code;
 }
 
-static tarn_code table_exists(rest_catalog *self, const tarn_ident *table, bool *out,
+static tarn_code table_exists(remote_catalog *self, const tarn_ident *table, bool *out,
                               tarn_error *err) {
     tarn_arena arena;
-    rest_reply reply;
+    remote_reply reply;
     arena_init(&arena, self->base.env);
-    rest_request request = {.method = "HEAD",
-                            .endpoint = ONE_TABLE,
-                            .path = rest_table_path(self->client, &arena, table),
-                            .repeatable = true};
-    if (!rest_has_endpoint(self->client, "HEAD", ONE_TABLE)) {
+    remote_request request = {.method = "HEAD",
+                              .endpoint = ONE_TABLE,
+                              .path = remote_table_path(self->client, &arena, table),
+                              .repeatable = true};
+    if (!remote_has_endpoint(self->client, "HEAD", ONE_TABLE)) {
         request.method = "GET";
     }
-    tarn_code code = rest_send(self->client, &arena, &request, &reply, err);
+    tarn_code code = remote_send(self->client, &arena, &request, &reply, err);
     *out = code == TARN_OK;
     if (code == TARN_NOT_FOUND) {
         err_reset(err);
@@ -242,13 +242,13 @@ static tarn_code table_exists(rest_catalog *self, const tarn_ident *table, bool 
     return code;
 }
 
-static tarn_code rest_register(tarn_catalog *c, const tarn_ident *table, tarn_str metadata_location,
-                               tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
+static tarn_code remote_register(tarn_catalog *c, const tarn_ident *table,
+                                 tarn_str metadata_location, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
     tarn_arena arena;
     tarn_buf body;
     json_writer w;
-    rest_reply reply;
+    remote_reply reply;
     tarn_code code;
     arena_init(&arena, c->env);
     buf_init(&body, c->env, 0);
@@ -258,15 +258,15 @@ static tarn_code rest_register(tarn_catalog *c, const tarn_ident *table, tarn_st
     json_member_str(&w, "metadata-location", metadata_location);
     json_end_object(&w);
     TRY(json_end(&w));
-    const rest_request request = {.method = "POST",
-                                  .endpoint = "namespaces/{namespace}/register",
-                                  .path =
-                                      rest_namespace_path(self->client, &arena, table, "/register"),
-                                  .body = buf_str(&body)};
-    code = rest_send(self->client, &arena, &request, &reply, err);
+    const remote_request request = {
+        .method = "POST",
+        .endpoint = "namespaces/{namespace}/register",
+        .path = remote_namespace_path(self->client, &arena, table, "/register"),
+        .body = buf_str(&body)};
+    code = remote_send(self->client, &arena, &request, &reply, err);
     if (code != TARN_OK && reply.unclear) { /* does the name lead there now? */
         tarn_table_version *now = NULL;
-        if (rest_load(c, table, &now, NULL) == TARN_OK &&
+        if (remote_load(c, table, &now, NULL) == TARN_OK &&
             str_eq(now->metadata_location, metadata_location)) {
             err_reset(err);
             code = TARN_OK;
@@ -279,13 +279,13 @@ done:
     return code;
 }
 
-static tarn_code rest_rename(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
-                             tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
+static tarn_code remote_rename(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
+                               tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
     tarn_arena arena;
     tarn_buf body;
     json_writer w;
-    rest_reply reply;
+    remote_reply reply;
     bool old_there = true;
     bool new_there = false;
     tarn_code code;
@@ -294,16 +294,16 @@ static tarn_code rest_rename(tarn_catalog *c, const tarn_ident *from, const tarn
     json_begin(&w, &body, false, err);
     json_put_object(&w);
     json_put_name(&w, STR("source"));
-    rest_put_ident(&w, from);
+    remote_put_ident(&w, from);
     json_put_name(&w, STR("destination"));
-    rest_put_ident(&w, to);
+    remote_put_ident(&w, to);
     json_end_object(&w);
     TRY(json_end(&w));
-    const rest_request request = {.method = "POST",
-                                  .endpoint = "tables/rename",
-                                  .path = "tables/rename",
-                                  .body = buf_str(&body)};
-    code = rest_send(self->client, &arena, &request, &reply, err);
+    const remote_request request = {.method = "POST",
+                                    .endpoint = "tables/rename",
+                                    .path = "tables/rename",
+                                    .body = buf_str(&body)};
+    code = remote_send(self->client, &arena, &request, &reply, err);
     if (code != TARN_OK && reply.unclear && table_exists(self, from, &old_there, NULL) == TARN_OK &&
         table_exists(self, to, &new_there, NULL) == TARN_OK && !old_there && new_there) {
         err_reset(err);
@@ -315,76 +315,76 @@ done:
     return code;
 }
 
-static tarn_code rest_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
+static tarn_code remote_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
     tarn_arena arena;
-    rest_reply reply;
+    remote_reply reply;
     tarn_code code;
     arena_init(&arena, c->env);
-    const char *path = rest_table_path(self->client, &arena, table);
-    rest_request request = {.method = "DELETE", .endpoint = ONE_TABLE};
+    const char *path = remote_table_path(self->client, &arena, table);
+    remote_request request = {.method = "DELETE", .endpoint = ONE_TABLE};
     request.path = path != NULL ? arena_printf(&arena, "%s?purgeRequested=false", path) : NULL;
-    code = rest_send(self->client, &arena, &request, &reply, err);
+    code = remote_send(self->client, &arena, &request, &reply, err);
     if (code != TARN_OK && reply.unclear) { /* is it gone? else it goes now */
         bool there = true;
         if (table_exists(self, table, &there, NULL) == TARN_OK) {
-            code = there ? rest_send(self->client, &arena, &request, &reply, err) : TARN_OK;
+            code = there ? remote_send(self->client, &arena, &request, &reply, err) : TARN_OK;
         }
     }
     if (code == TARN_OK) {
         err_reset(err);
-        rest_cache_drop(self, path);
+        remote_cache_drop(self, path);
     }
     arena_release(&arena);
     return code;
 }
 
-static tarn_code rest_default_location(tarn_catalog *c, tarn_arena *arena, const tarn_ident *table,
-                                       tarn_str *out, tarn_error *err) {
+static tarn_code remote_default_location(tarn_catalog *c, tarn_arena *arena,
+                                         const tarn_ident *table, tarn_str *out, tarn_error *err) {
     (void)arena;
     (void)table;
     (void)out;
     return err_set(err, TARN_UNSUPPORTED, "the catalog at %s gives its tables their places itself",
-                   rest_client_label(((rest_catalog *)c)->client));
+                   remote_client_label(((remote_catalog *)c)->client));
 }
 
-static void free_catalog(rest_catalog *self) {
+static void free_catalog(remote_catalog *self) {
     for (size_t i = 0; i < REST_CACHED; i++) {
         forget(&self->cache[i]);
         buf_release(&self->cache[i].path);
         buf_release(&self->cache[i].etag);
     }
-    rest_client_free(self->client);
+    remote_client_free(self->client);
     (void)pthread_mutex_destroy(&self->lock);
     env_free(self->base.env, self);
 }
 
-static void rest_close(tarn_catalog *c) {
+static void remote_close(tarn_catalog *c) {
     store_close(c->store);
-    free_catalog((rest_catalog *)c);
+    free_catalog((remote_catalog *)c);
 }
 
 static const catalog_vtable REST_VTABLE = {
     .name = "rest",
-    .list_namespaces = rest_list_namespaces,
-    .create_namespace = rest_create_namespace,
-    .load_namespace = rest_load_namespace,
-    .update_namespace = rest_update_namespace,
-    .drop_namespace = rest_drop_namespace,
-    .list_tables = rest_list_tables,
-    .load = rest_load,
-    .commit = rest_commit_table,
-    .create_table = rest_create_table,
-    .register_table = rest_register,
-    .rename_table = rest_rename,
-    .drop_table = rest_drop,
-    .default_location = rest_default_location,
-    .close = rest_close,
+    .list_namespaces = remote_list_namespaces,
+    .create_namespace = remote_create_namespace,
+    .load_namespace = remote_load_namespace,
+    .update_namespace = remote_update_namespace,
+    .drop_namespace = remote_drop_namespace,
+    .list_tables = remote_list_tables,
+    .load = remote_load,
+    .commit = remote_commit_table,
+    .create_table = remote_create_table,
+    .register_table = remote_register,
+    .rename_table = remote_rename,
+    .drop_table = remote_drop,
+    .default_location = remote_default_location,
+    .close = remote_close,
 };
 
 tarn_code catalog_rest_new(tarn_env *env, tarn_store *store, tarn_str uri,
                            const tarn_properties *options, tarn_catalog **out, tarn_error *err) {
-    rest_catalog *self = env_calloc(env, 1, sizeof *self);
+    remote_catalog *self = env_calloc(env, 1, sizeof *self);
     if (self == NULL) {
         return err_nomem(err);
     }
@@ -397,7 +397,7 @@ tarn_code catalog_rest_new(tarn_env *env, tarn_store *store, tarn_str uri,
         buf_init(&self->cache[i].path, env, 0);
         buf_init(&self->cache[i].etag, env, 0);
     }
-    tarn_code code = rest_client_new(env, uri, options, &self->client, err);
+    tarn_code code = remote_client_new(env, uri, options, &self->client, err);
     if (code != TARN_OK) {
         free_catalog(self);
         return code;

@@ -1,34 +1,36 @@
-/* catalog/rest_client.h - a REST catalog's server as its catalog sees it: configured, logged in to,
- * asked. Requests are made of a method, a path below the catalog's and a JSON body; answers are
+/* catalog/remote_client.h - a REST catalog's server as its catalog sees it: configured, logged in
+ * to, asked. Requests are made of a method, a path below the catalog's and a JSON body; answers are
  * JSON documents, or errors in our codes. Any thread. spec: Iceberg REST catalog, OpenAPI
  * description. */
-#ifndef CATALOG_REST_CLIENT_H
-#define CATALOG_REST_CLIENT_H
+#ifndef CATALOG_REMOTE_CLIENT_H
+#define CATALOG_REMOTE_CLIENT_H
 
 #include "catalog/catalog_int.h"
 #include "net/http.h"
 
-typedef struct rest_client rest_client;
+typedef struct remote_client remote_client;
 
 /* Asks the server for its configuration (logging in first where there is a credential). options are
  * those that PyIceberg and Iceberg's Java library know: token, credential, oauth2-server-uri,
  * scope, audience, resource, prefix, warehouse, header.NAME, rest-page-size, ssl.cabundle. */
-tarn_code rest_client_new(tarn_env *env, tarn_str uri, const tarn_properties *options,
-                          rest_client **out, tarn_error *err) TARN_MUST_USE;
-void rest_client_free(rest_client *client); /* takes NULL */
-const char *rest_client_label(const rest_client *client);
+tarn_code remote_client_new(tarn_env *env, tarn_str uri, const tarn_properties *options,
+                            remote_client **out, tarn_error *err) TARN_MUST_USE;
+void remote_client_free(remote_client *client); /* takes NULL */
+const char *remote_client_label(const remote_client *client);
 /* The server's override, else the caller's option, else the server's default; no data: none. */
-tarn_str rest_property(const rest_client *client, const char *key);
+tarn_str remote_property(const remote_client *client, const char *key);
 
 /* "a%1Fb": a namespace as one segment of a path or value of a query. NULL data: no memory. */
-tarn_str rest_namespace_text(const rest_client *client, tarn_arena *arena, const tarn_ident *ns);
+tarn_str remote_namespace_text(const remote_client *client, tarn_arena *arena,
+                               const tarn_ident *ns);
 /* "namespaces/<ns>" with more behind it ("" or "/tables"); NULL: no memory. */
-const char *rest_namespace_path(const rest_client *client, tarn_arena *arena, const tarn_ident *ns,
-                                const char *more);
+const char *remote_namespace_path(const remote_client *client, tarn_arena *arena,
+                                  const tarn_ident *ns, const char *more);
 /* "namespaces/<ns>/tables/<name>" */
-const char *rest_table_path(const rest_client *client, tarn_arena *arena, const tarn_ident *table);
+const char *remote_table_path(const remote_client *client, tarn_arena *arena,
+                              const tarn_ident *table);
 
-typedef struct rest_request {
+typedef struct remote_request {
     const char *method;
     const char *endpoint; /* as the specification writes it, below /v1/{prefix}/ */
     const char *path;     /* the same, filled in, with its query; NULL: no memory */
@@ -38,23 +40,23 @@ typedef struct rest_request {
      * that it did nothing, or could not be reached. */
     bool repeatable;
     bool may_be_304;
-} rest_request;
+} remote_request;
 
-typedef struct rest_reply {
+typedef struct remote_reply {
     int32_t status; /* 0: none came */
     /* The request may have taken effect, or may yet: no answer, or one that leaves it open. */
     bool unclear;
     tarn_str etag;
     const json_value *json; /* in the arena of the call; NULL: an empty answer */
-} rest_reply;
+} remote_reply;
 
 /* OK: 2xx (and 304 where asked for). Otherwise the server's error as ours: NOT_FOUND, CONFLICT,
  * DENIED, INVALID, UNSUPPORTED, LIMIT, IO; CORRUPT where the answer was not what it should be.
  * out is always filled. */
-tarn_code rest_send(rest_client *client, tarn_arena *arena, const rest_request *request,
-                    rest_reply *out, tarn_error *err) TARN_MUST_USE;
+tarn_code remote_send(remote_client *client, tarn_arena *arena, const remote_request *request,
+                      remote_reply *out, tarn_error *err) TARN_MUST_USE;
 /* Whether the server has this endpoint ("HEAD namespaces/{namespace}"); those of the first version
  * of the specification are had where it does not say. */
-bool rest_has_endpoint(const rest_client *client, const char *method, const char *endpoint);
+bool remote_has_endpoint(const remote_client *client, const char *method, const char *endpoint);
 
 #endif

@@ -1,4 +1,4 @@
-/* catalog/rest_client.c - how a REST catalog's server is spoken to: its configuration, the token,
+/* catalog/remote_client.c - how a REST catalog's server is spoken to: its configuration, the token,
  * what is sent again, and errors as ours.
  *
  * Invariants
@@ -6,7 +6,7 @@
  * 2. A request that is not repeatable is sent again only when it was not sent, or was answered by
  *    429 or 503 (not done: wait and come again), or by 401 or 419 before a new token was had.
  * 3. unclear stays set once an attempt may have had an effect, whatever a later one is answered. */
-#include "catalog/rest_client.h"
+#include "catalog/remote_client.h"
 #include "base/limits.h"
 #include "net/url.h"
 
@@ -20,9 +20,9 @@
 #define SEPARATOR        "%1F"
 #define MAX_HEADERS_SENT 32
 
-struct rest_client {
+struct remote_client {
     tarn_env *env;
-    tarn_arena arena; /* all below that is not guarded; nothing changes after rest_client_new */
+    tarn_arena arena; /* all below that is not guarded; nothing changes after remote_client_new */
     http_client *http;
     tarn_str base; /* without a slash at its end */
     const char *label;
@@ -36,11 +36,11 @@ struct rest_client {
     bool renewable;        /* there is a credential */
 };
 
-const char *rest_client_label(const rest_client *client) {
+const char *remote_client_label(const remote_client *client) {
     return client->label;
 }
 
-tarn_str rest_property(const rest_client *client, const char *key) {
+tarn_str remote_property(const remote_client *client, const char *key) {
     tarn_str value;
     if (properties_get(&client->overrides, key, &value) ||
         properties_get(&client->options, key, &value) ||
@@ -117,7 +117,7 @@ static bool is_json(const http_response *http) {
 }
 
 static tarn_code fail_status(tarn_arena *arena, const http_response *http, const char *what,
-                             rest_reply *out, tarn_error *err) {
+                             remote_reply *out, tarn_error *err) {
     json_value *json = NULL;
     tarn_str message = STR_NULL;
     tarn_str type = STR_NULL;
@@ -153,14 +153,14 @@ static tarn_code fail_status(tarn_arena *arena, const http_response *http, const
 /* ---- one attempt ---- */
 
 typedef struct call {
-    rest_client *client;
+    remote_client *client;
     tarn_arena *arena;
-    const rest_request *request;
+    const remote_request *request;
     tarn_str url;
     const char *what; /* "GET http://..." */
     uint64_t token_number;
     int64_t wait_ms; /* Retry-After; -1: not said */
-    rest_reply *out;
+    remote_reply *out;
     tarn_error *err;
 } call;
 
@@ -184,7 +184,7 @@ static void add_configured(const tarn_properties *from, http_header *headers, in
 }
 
 static tarn_code add_token(call *c, http_header *headers, int32_t *n) {
-    rest_client *client = c->client;
+    remote_client *client = c->client;
     const char *bearer = NULL;
     bool have;
     (void)pthread_mutex_lock(&client->lock);
@@ -233,7 +233,7 @@ static tarn_code attempt(call *c) {
     http_response http;
     int32_t n = 0;
     bool sent = false;
-    const rest_request *r = c->request;
+    const remote_request *r = c->request;
     tarn_code code;
     c->wait_ms = -1;
     c->out->status = 0;
@@ -287,12 +287,12 @@ static tarn_code put_form(tarn_buf *form, tarn_arena *arena, const char *name, t
     return buf_printf(form, err, "%s%s=%s", form->len > 0 ? "&" : "", name, text.data);
 }
 
-static tarn_code make_form(const rest_client *client, tarn_arena *arena, tarn_buf *form,
+static tarn_code make_form(const remote_client *client, tarn_arena *arena, tarn_buf *form,
                            tarn_error *err) {
-    tarn_str credential = rest_property(client, "credential");
-    tarn_str scope = rest_property(client, "scope");
-    tarn_str audience = rest_property(client, "audience");
-    tarn_str resource = rest_property(client, "resource");
+    tarn_str credential = remote_property(client, "credential");
+    tarn_str scope = remote_property(client, "scope");
+    tarn_str audience = remote_property(client, "audience");
+    tarn_str resource = remote_property(client, "resource");
     size_t colon;
     tarn_code code;
     TRY(put_form(form, arena, "grant_type", STR("client_credentials"), err));
@@ -312,9 +312,9 @@ done:
     return code;
 }
 
-static tarn_code token_uri(const rest_client *client, tarn_arena *arena, tarn_str *out,
+static tarn_code token_uri(const remote_client *client, tarn_arena *arena, tarn_str *out,
                            tarn_error *err) {
-    tarn_str given = rest_property(client, "oauth2-server-uri");
+    tarn_str given = remote_property(client, "oauth2-server-uri");
     given = given.len > 0 ? given : STR("v1/oauth/tokens");
     if (str_starts_with(given, STR("http://")) || str_starts_with(given, STR("https://"))) {
         *out = given;
@@ -328,7 +328,7 @@ static tarn_code token_uri(const rest_client *client, tarn_arena *arena, tarn_st
     return out->data != NULL ? TARN_OK : err_nomem(err);
 }
 
-static tarn_code keep_token(rest_client *client, const json_value *json, const char *what,
+static tarn_code keep_token(remote_client *client, const json_value *json, const char *what,
                             tarn_error *err) {
     tarn_str token;
     tarn_str type = STR("bearer");
@@ -354,12 +354,12 @@ static tarn_code keep_token(rest_client *client, const json_value *json, const c
 
 /* OAuth2 client credentials (RFC 6749, section 4.4). The answer is read into an arena of its own.
  */
-static tarn_code log_in(rest_client *client, tarn_error *err) {
+static tarn_code log_in(remote_client *client, tarn_error *err) {
     tarn_arena arena;
     tarn_buf form;
     http_response http = {0};
     json_value *json = NULL;
-    rest_reply reply = {0};
+    remote_reply reply = {0};
     tarn_str uri;
     tarn_code code;
     arena_init(&arena, client->env);
@@ -396,7 +396,7 @@ done:
 }
 
 /* Before a token ends, a new one. */
-static tarn_code need_token(rest_client *client, tarn_error *err) {
+static tarn_code need_token(remote_client *client, tarn_error *err) {
     if (!client->renewable) {
         return TARN_OK;
     }
@@ -460,13 +460,13 @@ done:
     return code;
 }
 
-tarn_code rest_send(rest_client *client, tarn_arena *arena, const rest_request *request,
-                    rest_reply *out, tarn_error *err) {
-    *out = (rest_reply){0};
+tarn_code remote_send(remote_client *client, tarn_arena *arena, const remote_request *request,
+                      remote_reply *out, tarn_error *err) {
+    *out = (remote_reply){0};
     if (request->path == NULL) {
         return err_nomem(err);
     }
-    if (!rest_has_endpoint(client, request->method, request->endpoint)) {
+    if (!remote_has_endpoint(client, request->method, request->endpoint)) {
         return err_set(err, TARN_UNSUPPORTED, "the catalog at %s does not offer %s %s",
                        client->label, request->method, request->endpoint);
     }
@@ -488,7 +488,7 @@ tarn_code rest_send(rest_client *client, tarn_arena *arena, const rest_request *
     return code;
 }
 
-bool rest_has_endpoint(const rest_client *client, const char *method, const char *endpoint) {
+bool remote_has_endpoint(const remote_client *client, const char *method, const char *endpoint) {
     static const char *const OLD[] = {
         "GET namespaces",
         "POST namespaces",
@@ -528,7 +528,8 @@ bool rest_has_endpoint(const rest_client *client, const char *method, const char
     return false;
 }
 
-tarn_str rest_namespace_text(const rest_client *client, tarn_arena *arena, const tarn_ident *ns) {
+tarn_str remote_namespace_text(const remote_client *client, tarn_arena *arena,
+                               const tarn_ident *ns) {
     tarn_buf text;
     tarn_code code = TARN_OK;
     buf_init(&text, arena->env, 0);
@@ -545,16 +546,17 @@ tarn_str rest_namespace_text(const rest_client *client, tarn_arena *arena, const
     return out;
 }
 
-const char *rest_namespace_path(const rest_client *client, tarn_arena *arena, const tarn_ident *ns,
-                                const char *more) {
-    tarn_str text = rest_namespace_text(client, arena, ns);
+const char *remote_namespace_path(const remote_client *client, tarn_arena *arena,
+                                  const tarn_ident *ns, const char *more) {
+    tarn_str text = remote_namespace_text(client, arena, ns);
     return text.data != NULL ? arena_printf(arena, "namespaces/%s%s", text.data, more) : NULL;
 }
 
-const char *rest_table_path(const rest_client *client, tarn_arena *arena, const tarn_ident *table) {
+const char *remote_table_path(const remote_client *client, tarn_arena *arena,
+                              const tarn_ident *table) {
     tarn_str name = url_encode(arena, table->name);
     const char *more = name.data != NULL ? arena_printf(arena, "/tables/%s", name.data) : NULL;
-    return more != NULL ? rest_namespace_path(client, arena, table, more) : NULL;
+    return more != NULL ? remote_namespace_path(client, arena, table, more) : NULL;
 }
 
 /* ---- opening ---- */
@@ -587,17 +589,17 @@ static tarn_str strip_slashes(tarn_str s) {
 }
 
 /* What the server says of itself, over what the caller said. */
-static tarn_code configure(rest_client *client, tarn_error *err) {
-    tarn_str warehouse = rest_property(client, "warehouse");
+static tarn_code configure(remote_client *client, tarn_error *err) {
+    tarn_str warehouse = remote_property(client, "warehouse");
     tarn_str text = url_encode(&client->arena, warehouse);
-    rest_request request = {.method = "GET", .endpoint = "config", .repeatable = true};
-    rest_reply reply;
+    remote_request request = {.method = "GET", .endpoint = "config", .repeatable = true};
+    remote_reply reply;
     tarn_code code;
     request.path = warehouse.len == 0 ? "config"
                    : text.data != NULL
                        ? arena_printf(&client->arena, "config?warehouse=%s", text.data)
                        : NULL;
-    TRY(rest_send(client, &client->arena, &request, &reply, err));
+    TRY(remote_send(client, &client->arena, &request, &reply, err));
     if (!json_is(reply.json, JSON_OBJECT)) {
         code = err_set(err, TARN_CORRUPT, "the catalog at %s gave no configuration", client->label);
         goto done;
@@ -608,8 +610,8 @@ static tarn_code configure(rest_client *client, tarn_error *err) {
                              "the catalog's overrides", &client->overrides, err));
     const json_value *endpoints = json_get(reply.json, "endpoints");
     client->endpoints = json_is(endpoints, JSON_ARRAY) ? endpoints : NULL;
-    client->prefix = strip_slashes(rest_property(client, "prefix"));
-    tarn_str separator = rest_property(client, "namespace-separator");
+    client->prefix = strip_slashes(remote_property(client, "prefix"));
+    tarn_str separator = remote_property(client, "namespace-separator");
     client->separator = separator.len > 0 ? separator : STR(SEPARATOR);
     tarn_str uri;
     if (properties_get(&client->overrides, "uri", &uri)) {
@@ -619,7 +621,7 @@ done:
     return code;
 }
 
-static tarn_code set_up(rest_client *client, tarn_str uri, const tarn_properties *options,
+static tarn_code set_up(remote_client *client, tarn_str uri, const tarn_properties *options,
                         tarn_error *err) {
     tarn_str token;
     http_options http = {0};
@@ -631,17 +633,17 @@ static tarn_code set_up(rest_client *client, tarn_str uri, const tarn_properties
     if (url_host(client->base).len == 0) {
         TRY(err_set(err, TARN_INVALID, "\"%s\" is no address of a catalog", client->label));
     }
-    tarn_str ca = rest_property(client, "ssl.cabundle");
+    tarn_str ca = remote_property(client, "ssl.cabundle");
     http.ca_file = ca.len > 0 ? ca.data : NULL; /* in the arena, with a NUL */
     TRY(http_client_new(client->env, &http, &client->http, err));
-    client->renewable = rest_property(client, "credential").len > 0;
-    token = rest_property(client, "token");
+    client->renewable = remote_property(client, "credential").len > 0;
+    token = remote_property(client, "token");
     if (token.len > 0) {
         TRY(buf_append_str(&client->token, token, err));
     }
     TRY(configure(client, err));
-    client->renewable = rest_property(client, "credential").len > 0;
-    token = rest_property(client, "token");
+    client->renewable = remote_property(client, "credential").len > 0;
+    token = remote_property(client, "token");
     if (token.len > 0 && !client->renewable) {
         buf_reset(&client->token);
         TRY(buf_append_str(&client->token, token, err));
@@ -650,9 +652,9 @@ done:
     return code;
 }
 
-tarn_code rest_client_new(tarn_env *env, tarn_str uri, const tarn_properties *options,
-                          rest_client **out, tarn_error *err) {
-    rest_client *client = env_calloc(env, 1, sizeof *client);
+tarn_code remote_client_new(tarn_env *env, tarn_str uri, const tarn_properties *options,
+                            remote_client **out, tarn_error *err) {
+    remote_client *client = env_calloc(env, 1, sizeof *client);
     if (client == NULL) {
         return err_nomem(err);
     }
@@ -667,12 +669,12 @@ tarn_code rest_client_new(tarn_env *env, tarn_str uri, const tarn_properties *op
     if (code == TARN_OK) {
         *out = client;
     } else {
-        rest_client_free(client);
+        remote_client_free(client);
     }
     return code;
 }
 
-void rest_client_free(rest_client *client) {
+void remote_client_free(remote_client *client) {
     if (client != NULL) {
         tarn_env *env = client->env;
         http_client_free(client->http);

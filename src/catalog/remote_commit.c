@@ -1,4 +1,4 @@
-/* catalog/rest_commit.c - what creates and changes tables of a REST catalog.
+/* catalog/remote_commit.c - what creates and changes tables of a REST catalog.
  *
  * Invariants of a commit
  * 1. An answer of the server is believed: 2xx is COMMITTED, a refusal (4xx) of the first request
@@ -16,15 +16,15 @@
 #define TRIES         5
 #define FIRST_WAIT_MS 100
 
-typedef struct rest_work {
-    rest_catalog *self;
+typedef struct remote_work {
+    remote_catalog *self;
     tarn_arena arena;
     const tarn_ident *table;
     const char *label, *path;
     tarn_table_version *base; /* NULL: a new table */
     const tarn_change_set *set;
     tarn_buf body;
-} rest_work;
+} remote_work;
 
 /* ---- is it there? ---- */
 
@@ -73,7 +73,7 @@ static bool has_no_snapshots(const tarn_change *c, const tarn_metadata *m) {
 }
 
 /* The schema, spec and order that are current, as text. */
-static bool put_shape(rest_work *w, const tarn_metadata *m, tarn_str *out) {
+static bool put_shape(remote_work *w, const tarn_metadata *m, tarn_str *out) {
     tarn_buf text;
     json_writer j;
     buf_init(&text, w->arena.env, 0);
@@ -91,7 +91,7 @@ static bool put_shape(rest_work *w, const tarn_metadata *m, tarn_str *out) {
     return out->data != NULL;
 }
 
-static bool has_shape(rest_work *w, const tarn_metadata *want, const tarn_metadata *m) {
+static bool has_shape(remote_work *w, const tarn_metadata *want, const tarn_metadata *m) {
     tarn_str a;
     tarn_str b;
     return want != NULL && put_shape(w, want, &a) && put_shape(w, m, &b) && str_eq(a, b);
@@ -103,7 +103,7 @@ static bool has_ref(const tarn_change *c, const tarn_metadata *m) {
 }
 
 /* want: the base with all changes; NULL: not known. */
-static bool has_change(rest_work *w, const tarn_change *c, const tarn_metadata *want,
+static bool has_change(remote_work *w, const tarn_change *c, const tarn_metadata *want,
                        const tarn_metadata *m) {
     switch (c->kind) {
     case CHANGE_ASSIGN_UUID:
@@ -143,7 +143,7 @@ static bool has_change(rest_work *w, const tarn_change *c, const tarn_metadata *
     return false;
 }
 
-static bool is_visible(rest_work *w, const tarn_metadata *m) {
+static bool is_visible(remote_work *w, const tarn_metadata *m) {
     const tarn_metadata *want = NULL;
     if (count_changes(w->set, CHANGE_ADD_SNAPSHOT) > 0) {
         return has_all_snapshots(w->set, m);
@@ -171,11 +171,11 @@ static bool is_visible(rest_work *w, const tarn_metadata *m) {
 typedef enum verdict { TAKEN, REFUSED, OPEN, UNSEEN, NOBODY_KNOWS } verdict;
 
 /* After a request without a clear answer (invariant 2). *now: what is there, for TAKEN. */
-static verdict look_again(rest_work *w, tarn_table_version **now) {
-    rest_catalog *self = w->self;
+static verdict look_again(remote_work *w, tarn_table_version **now) {
+    remote_catalog *self = w->self;
     tarn_error ignored = TARN_ERROR_INIT;
-    rest_cache_drop(self, w->path);
-    tarn_code code = rest_load(&self->base, w->table, now, &ignored);
+    remote_cache_drop(self, w->path);
+    tarn_code code = remote_load(&self->base, w->table, now, &ignored);
     if (code == TARN_NOT_FOUND) {
         return w->base == NULL ? OPEN : NOBODY_KNOWS;
     }
@@ -196,23 +196,23 @@ static verdict look_again(rest_work *w, tarn_table_version **now) {
 
 /* ---- committing ---- */
 
-static tarn_code send_commit(rest_work *w, tarn_table_version **out, rest_reply *reply,
+static tarn_code send_commit(remote_work *w, tarn_table_version **out, remote_reply *reply,
                              tarn_error *err) {
     tarn_code code;
     tarn_table_version *version = table_version_new(w->arena.env);
     if (version == NULL) {
-        *reply = (rest_reply){0};
+        *reply = (remote_reply){0};
         return err_nomem(err);
     }
-    const rest_request request = {
+    const remote_request request = {
         .method = "POST", .endpoint = ONE_TABLE, .path = w->path, .body = buf_str(&w->body)};
-    TRY(rest_send(w->self->client, &version->arena, &request, reply, err));
-    code = rest_take_version(w->self, version, reply->json, w->label, err);
+    TRY(remote_send(w->self->client, &version->arena, &request, reply, err));
+    code = remote_take_version(w->self, version, reply->json, w->label, err);
     if (code != TARN_OK) { /* it was taken, but by what it was answered nothing can be said of it */
         reply->unclear = true;
         goto done;
     }
-    rest_cache_put(w->self, w->path, reply->etag, version);
+    remote_cache_put(w->self, w->path, reply->etag, version);
     *out = version;
     version = NULL;
 done:
@@ -220,7 +220,7 @@ done:
     return code;
 }
 
-static tarn_code settle(rest_work *w, tarn_outcome_kind *outcome, tarn_table_version **out,
+static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_version **out,
                         tarn_error *err) {
     bool unclear = false;
     verdict seen = OPEN;
@@ -228,7 +228,7 @@ static tarn_code settle(rest_work *w, tarn_outcome_kind *outcome, tarn_table_ver
     for (int i = 0; i < TRIES && seen != NOBODY_KNOWS; i++) {
         tarn_table_version *now = NULL;
         if (seen == OPEN) {
-            rest_reply reply;
+            remote_reply reply;
             tarn_code code = send_commit(w, out, &reply, &cause);
             unclear = unclear || reply.unclear;
             *outcome = code == TARN_OK ? TARN_COMMITTED : TARN_NOT_COMMITTED;
@@ -255,26 +255,26 @@ static tarn_code settle(rest_work *w, tarn_outcome_kind *outcome, tarn_table_ver
                    cause.message);
 }
 
-static tarn_code begin_work(rest_work *w, tarn_catalog *c, const tarn_ident *table,
+static tarn_code begin_work(remote_work *w, tarn_catalog *c, const tarn_ident *table,
                             tarn_error *err) {
-    w->self = (rest_catalog *)c;
+    w->self = (remote_catalog *)c;
     w->table = table;
     arena_init(&w->arena, c->env);
     buf_init(&w->body, c->env, LIMIT_METADATA_JSON_BYTES);
     w->label = ident_label(&w->arena, table);
-    w->path = rest_table_path(w->self->client, &w->arena, table);
+    w->path = remote_table_path(w->self->client, &w->arena, table);
     return w->path != NULL ? TARN_OK : err_nomem(err);
 }
 
-static void end_work(rest_work *w) {
+static void end_work(remote_work *w) {
     buf_release(&w->body);
     arena_release(&w->arena);
 }
 
-tarn_code rest_commit_table(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
-                            const tarn_change_set *set, tarn_outcome_kind *outcome,
-                            tarn_table_version **out, tarn_error *err) {
-    rest_work w = {.base = base, .set = set};
+tarn_code remote_commit_table(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
+                              const tarn_change_set *set, tarn_outcome_kind *outcome,
+                              tarn_table_version **out, tarn_error *err) {
+    remote_work w = {.base = base, .set = set};
     tarn_table_version *version = NULL;
     json_writer j;
     tarn_code code;
@@ -299,7 +299,7 @@ done:
 
 /* ---- creating ---- */
 
-static tarn_code put_create(rest_work *w, const tarn_metadata *m, bool placed, tarn_error *err) {
+static tarn_code put_create(remote_work *w, const tarn_metadata *m, bool placed, tarn_error *err) {
     json_writer j;
     const tarn_sort_order *order = metadata_sort_order(m);
     char version[24];
@@ -333,24 +333,24 @@ static tarn_code put_create(rest_work *w, const tarn_metadata *m, bool placed, t
     return json_end(&j);
 }
 
-static tarn_code send_create(rest_work *w, tarn_table_version **out, rest_reply *reply,
+static tarn_code send_create(remote_work *w, tarn_table_version **out, remote_reply *reply,
                              tarn_error *err) {
     tarn_code code;
     tarn_table_version *version = table_version_new(w->arena.env);
     if (version == NULL) {
-        *reply = (rest_reply){0};
+        *reply = (remote_reply){0};
         return err_nomem(err);
     }
-    const rest_request request = {
+    const remote_request request = {
         .method = "POST",
         .endpoint = "namespaces/{namespace}/tables",
-        .path = rest_namespace_path(w->self->client, &w->arena, w->table, "/tables"),
+        .path = remote_namespace_path(w->self->client, &w->arena, w->table, "/tables"),
         .body = buf_str(&w->body)};
-    TRY(rest_send(w->self->client, &version->arena, &request, reply, err));
-    code = rest_take_version(w->self, version, reply->json, w->label, err);
+    TRY(remote_send(w->self->client, &version->arena, &request, reply, err));
+    code = remote_take_version(w->self, version, reply->json, w->label, err);
     reply->unclear = reply->unclear || code != TARN_OK;
     if (code == TARN_OK) {
-        rest_cache_put(w->self, w->path, reply->etag, version);
+        remote_cache_put(w->self, w->path, reply->etag, version);
         *out = version;
         version = NULL;
     }
@@ -360,14 +360,14 @@ done:
 }
 
 /* Whether the table that is there is the one that was asked for: empty and of its shape. */
-static bool is_ours(rest_work *w, const tarn_metadata *want, const tarn_metadata *m) {
+static bool is_ours(remote_work *w, const tarn_metadata *want, const tarn_metadata *m) {
     return m->n_snapshots == 0 && has_shape(w, want, m);
 }
 
-tarn_code rest_create_table(tarn_catalog *c, const tarn_ident *table,
-                            const metadata_new_options *options, tarn_table_version **out,
-                            tarn_error *err) {
-    rest_work w = {0};
+tarn_code remote_create_table(tarn_catalog *c, const tarn_ident *table,
+                              const metadata_new_options *options, tarn_table_version **out,
+                              tarn_error *err) {
+    remote_work w = {0};
     metadata_new_options filled = *options;
     const tarn_metadata *m = NULL;
     tarn_table_version *version = NULL;
@@ -379,15 +379,15 @@ tarn_code rest_create_table(tarn_catalog *c, const tarn_ident *table,
     TRY(metadata_new(&w.arena, &filled, &m, err));
     TRY(put_create(&w, m, placed, err));
     for (int i = 0; i < TRIES; i++) {
-        rest_reply reply;
+        remote_reply reply;
         tarn_table_version *now = NULL;
         code = send_create(&w, &version, &reply, err);
         unclear = unclear || reply.unclear;
         if (code == TARN_OK || !unclear) {
             break;
         }
-        rest_cache_drop(w.self, w.path);
-        tarn_code found = rest_load(c, table, &now, NULL);
+        remote_cache_drop(w.self, w.path);
+        tarn_code found = remote_load(c, table, &now, NULL);
         if (found == TARN_OK && is_ours(&w, m, now->metadata)) {
             err_reset(err);
             code = TARN_OK;

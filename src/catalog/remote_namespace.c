@@ -1,4 +1,4 @@
-/* catalog/rest_namespace.c - namespaces of a REST catalog, and lists, which come in pages. */
+/* catalog/remote_namespace.c - namespaces of a REST catalog, and lists, which come in pages. */
 #include "base/limits.h"
 #include "catalog/catalog_rest_int.h"
 #include "net/url.h"
@@ -8,7 +8,7 @@
 #define ONE        "namespaces/{namespace}"
 #define PAGES_MOST 1000000
 
-void rest_put_levels(json_writer *w, const tarn_ident *ident) {
+void remote_put_levels(json_writer *w, const tarn_ident *ident) {
     json_put_array(w);
     for (int32_t i = 0; i < ident->n_levels; i++) {
         json_put_string(w, ident->levels[i]);
@@ -16,18 +16,18 @@ void rest_put_levels(json_writer *w, const tarn_ident *ident) {
     json_end_array(w);
 }
 
-void rest_put_ident(json_writer *w, const tarn_ident *table) {
+void remote_put_ident(json_writer *w, const tarn_ident *table) {
     json_put_object(w);
     json_put_name(w, STR("namespace"));
-    rest_put_levels(w, table);
+    remote_put_levels(w, table);
     json_member_str(w, "name", table->name);
     json_end_object(w);
 }
 
 /* path with page parameters behind what query it has. NULL: no memory. */
-static const char *page_path(rest_catalog *self, tarn_arena *arena, const char *path,
+static const char *page_path(remote_catalog *self, tarn_arena *arena, const char *path,
                              tarn_str token) {
-    tarn_str size = rest_property(self->client, "rest-page-size");
+    tarn_str size = remote_property(self->client, "rest-page-size");
     const char *mark = strchr(path, '?') != NULL ? "&" : "?";
     tarn_str text = url_encode(arena, token);
     tarn_str size_text = url_encode(arena, size);
@@ -42,16 +42,16 @@ static const char *page_path(rest_catalog *self, tarn_arena *arena, const char *
                         : arena_printf(arena, "%s%spageToken=%s", path, mark, text.data);
 }
 
-tarn_code rest_list(rest_catalog *self, tarn_arena *arena, const char *endpoint, const char *path,
-                    rest_take_page take, void *ctx, tarn_error *err) {
+tarn_code remote_list(remote_catalog *self, tarn_arena *arena, const char *endpoint,
+                      const char *path, remote_take_page take, void *ctx, tarn_error *err) {
     tarn_str token = STR("");
     for (int64_t page = 0; page < PAGES_MOST; page++) {
-        rest_reply reply;
+        remote_reply reply;
         tarn_str next = STR_NULL;
-        rest_request request = {
+        remote_request request = {
             .method = "GET", .endpoint = endpoint, .repeatable = true, .path = NULL};
         request.path = path != NULL ? page_path(self, arena, path, token) : NULL;
-        tarn_code code = rest_send(self->client, arena, &request, &reply, err);
+        tarn_code code = remote_send(self->client, arena, &request, &reply, err);
         if (code == TARN_OK) {
             code = take(ctx, reply.json, err);
         }
@@ -64,12 +64,12 @@ tarn_code rest_list(rest_catalog *self, tarn_arena *arena, const char *endpoint,
         }
         if (str_eq(next, token)) {
             return err_set(err, TARN_CORRUPT, "the catalog at %s gave the same page again",
-                           rest_client_label(self->client));
+                           remote_client_label(self->client));
         }
         token = next;
     }
     return err_set(err, TARN_LIMIT, "the catalog at %s gave more than %d pages",
-                   rest_client_label(self->client), PAGES_MOST);
+                   remote_client_label(self->client), PAGES_MOST);
 }
 
 /* The namespaces of all pages. */
@@ -135,15 +135,15 @@ static int compare_last_level(const void *a, const void *b) {
     return str_cmp(x->levels[x->n_levels - 1], y->levels[y->n_levels - 1]);
 }
 
-tarn_code rest_list_namespaces(tarn_catalog *c, tarn_arena *arena, const tarn_ident *parent,
-                               tarn_ident **out, int32_t *n, tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
-    level_list list = {arena, parent, rest_client_label(self->client), NULL, 0, 0};
-    tarn_str text = rest_namespace_text(self->client, arena, parent);
+tarn_code remote_list_namespaces(tarn_catalog *c, tarn_arena *arena, const tarn_ident *parent,
+                                 tarn_ident **out, int32_t *n, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
+    level_list list = {arena, parent, remote_client_label(self->client), NULL, 0, 0};
+    tarn_str text = remote_namespace_text(self->client, arena, parent);
     const char *path = parent->n_levels == 0 ? "namespaces"
                        : text.data != NULL ? arena_printf(arena, "namespaces?parent=%s", text.data)
                                            : NULL;
-    tarn_code code = rest_list(self, arena, "namespaces", path, take_namespaces, &list, err);
+    tarn_code code = remote_list(self, arena, "namespaces", path, take_namespaces, &list, err);
     if (code == TARN_OK) {
         if (list.n > 1) {
             qsort(list.items, (size_t)list.n, sizeof *list.items, compare_last_level);
@@ -154,33 +154,33 @@ tarn_code rest_list_namespaces(tarn_catalog *c, tarn_arena *arena, const tarn_id
     return code;
 }
 
-tarn_code rest_create_namespace(tarn_catalog *c, const tarn_ident *ns,
-                                const tarn_properties *properties, tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
+tarn_code remote_create_namespace(tarn_catalog *c, const tarn_ident *ns,
+                                  const tarn_properties *properties, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
     tarn_arena arena;
     tarn_buf body;
     json_writer w;
-    rest_reply reply;
+    remote_reply reply;
     tarn_code code;
     arena_init(&arena, c->env);
     buf_init(&body, c->env, 0);
     json_begin(&w, &body, false, err);
     json_put_object(&w);
     json_put_name(&w, STR("namespace"));
-    rest_put_levels(&w, ns);
+    remote_put_levels(&w, ns);
     json_put_name(&w, STR("properties"));
     properties_put_json(properties, &w);
     json_end_object(&w);
     TRY(json_end(&w));
-    const rest_request request = {
+    const remote_request request = {
         .method = "POST", .endpoint = "namespaces", .path = "namespaces", .body = buf_str(&body)};
-    code = rest_send(self->client, &arena, &request, &reply, err);
+    code = remote_send(self->client, &arena, &request, &reply, err);
     if (code != TARN_OK && reply.unclear) { /* is it there now? */
-        const rest_request look = {.method = "GET",
-                                   .endpoint = ONE,
-                                   .path = rest_namespace_path(self->client, &arena, ns, ""),
-                                   .repeatable = true};
-        if (rest_send(self->client, &arena, &look, &reply, NULL) == TARN_OK) {
+        const remote_request look = {.method = "GET",
+                                     .endpoint = ONE,
+                                     .path = remote_namespace_path(self->client, &arena, ns, ""),
+                                     .repeatable = true};
+        if (remote_send(self->client, &arena, &look, &reply, NULL) == TARN_OK) {
             err_reset(err);
             code = TARN_OK;
         }
@@ -191,15 +191,15 @@ done:
     return code;
 }
 
-tarn_code rest_load_namespace(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
-                              tarn_properties *out, tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
-    rest_reply reply;
-    const rest_request request = {.method = "GET",
-                                  .endpoint = ONE,
-                                  .path = rest_namespace_path(self->client, arena, ns, ""),
-                                  .repeatable = true};
-    tarn_code code = rest_send(self->client, arena, &request, &reply, err);
+tarn_code remote_load_namespace(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                                tarn_properties *out, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
+    remote_reply reply;
+    const remote_request request = {.method = "GET",
+                                    .endpoint = ONE,
+                                    .path = remote_namespace_path(self->client, arena, ns, ""),
+                                    .repeatable = true};
+    tarn_code code = remote_send(self->client, arena, &request, &reply, err);
     if (code != TARN_OK) {
         return code;
     }
@@ -218,13 +218,13 @@ static bool is_set(const tarn_properties *set, tarn_str key) {
     return false;
 }
 
-tarn_code rest_update_namespace(tarn_catalog *c, const tarn_ident *ns, const tarn_properties *set,
-                                const tarn_properties *remove, tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
+tarn_code remote_update_namespace(tarn_catalog *c, const tarn_ident *ns, const tarn_properties *set,
+                                  const tarn_properties *remove, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
     tarn_arena arena;
     tarn_buf body;
     json_writer w;
-    rest_reply reply;
+    remote_reply reply;
     tarn_code code;
     arena_init(&arena, c->env);
     buf_init(&body, c->env, 0);
@@ -243,33 +243,33 @@ tarn_code rest_update_namespace(tarn_catalog *c, const tarn_ident *ns, const tar
     json_end_object(&w);
     TRY(json_end(&w));
     /* What comes twice changes nothing more. */
-    const rest_request request = {.method = "POST",
-                                  .endpoint = ONE "/properties",
-                                  .path =
-                                      rest_namespace_path(self->client, &arena, ns, "/properties"),
-                                  .body = buf_str(&body),
-                                  .repeatable = true};
-    code = rest_send(self->client, &arena, &request, &reply, err);
+    const remote_request request = {
+        .method = "POST",
+        .endpoint = ONE "/properties",
+        .path = remote_namespace_path(self->client, &arena, ns, "/properties"),
+        .body = buf_str(&body),
+        .repeatable = true};
+    code = remote_send(self->client, &arena, &request, &reply, err);
 done:
     buf_release(&body);
     arena_release(&arena);
     return code;
 }
 
-tarn_code rest_drop_namespace(tarn_catalog *c, const tarn_ident *ns, tarn_error *err) {
-    rest_catalog *self = (rest_catalog *)c;
+tarn_code remote_drop_namespace(tarn_catalog *c, const tarn_ident *ns, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
     tarn_arena arena;
-    rest_reply reply;
+    remote_reply reply;
     bool unclear;
     arena_init(&arena, c->env);
-    rest_request request = {.method = "DELETE",
-                            .endpoint = ONE,
-                            .path = rest_namespace_path(self->client, &arena, ns, "")};
-    tarn_code code = rest_send(self->client, &arena, &request, &reply, err);
+    remote_request request = {.method = "DELETE",
+                              .endpoint = ONE,
+                              .path = remote_namespace_path(self->client, &arena, ns, "")};
+    tarn_code code = remote_send(self->client, &arena, &request, &reply, err);
     unclear = code != TARN_OK && reply.unclear;
     if (unclear) { /* again: it is gone, or it goes now */
         request.repeatable = true;
-        code = rest_send(self->client, &arena, &request, &reply, err);
+        code = remote_send(self->client, &arena, &request, &reply, err);
         if (code == TARN_NOT_FOUND) {
             err_reset(err);
             code = TARN_OK;
