@@ -1,7 +1,7 @@
 /* service/request.c - what clients sent, taken apart: headers, query, escapes, JSON members. */
 #include "service/request.h"
 
-#include "service/http.h"
+#include "service/daemon.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 
 #include "service/auth.h"
 #include "service/counters.h"
-#include "service/http.h"
+#include "service/daemon.h"
 #include "service/queue.h"
 
 struct rest_service {
@@ -41,11 +41,11 @@ extern const size_t SERVICE_N_ROUTES;
 tarn_code request_allow(service_request *r, const tarn_ident *ns, auth_role role,
                         tarn_error *err) TARN_MUST_USE;
 
-/* rest_ops.c, rest_token.c */
+/* serve_ops.c, serve_token.c */
 tarn_code rest_health(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_counters(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_token(service_request *r, service_reply *reply, tarn_error *err);
-/* rest_namespace.c */
+/* serve_namespace.c */
 tarn_code rest_config(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_list_namespaces(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_create_namespace(service_request *r, service_reply *reply, tarn_error *err);
@@ -53,7 +53,7 @@ tarn_code rest_load_namespace(service_request *r, service_reply *reply, tarn_err
 tarn_code rest_has_namespace(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_drop_namespace(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_update_namespace(service_request *r, service_reply *reply, tarn_error *err);
-/* rest_table.c */
+/* serve_table.c */
 tarn_code rest_list_tables(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_create_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_register_table(service_request *r, service_reply *reply, tarn_error *err);
@@ -62,7 +62,7 @@ tarn_code rest_has_table(service_request *r, service_reply *reply, tarn_error *e
 tarn_code rest_drop_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_metrics(service_request *r, service_reply *reply, tarn_error *err);
-/* rest_commit.c */
+/* serve_commit.c */
 tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err);
 
 /* Idents as the specification writes lists of them, and one LoadTableResult. */

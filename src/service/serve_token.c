@@ -1,4 +1,4 @@
-/* service/rest_token.c - tokens for credentials (REST specification, "getToken"; RFC 6749 client
+/* service/serve_token.c - tokens for credentials (REST specification, "getToken"; RFC 6749 client
  * credentials, RFC 8693 token exchange as clients use it to renew). */
 #include "service/service_int.h"
 

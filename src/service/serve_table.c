@@ -1,4 +1,4 @@
-/* service/rest_table.c - tables (REST specification, "Catalog API"): list, create, register, load,
+/* service/serve_table.c - tables (REST specification, "Catalog API"): list, create, register, load,
  * drop, rename. */
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* service/rest_commit.c - commits of standard clients: requirements and updates, through the
+/* service/serve_commit.c - commits of standard clients: requirements and updates, through the
  * table's queue (REST specification, "updateTable"). */
 #include "service/rebase.h"
 #include "service/service_int.h"

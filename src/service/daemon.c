@@ -1,10 +1,10 @@
-/* service/http.c - libmicrohttpd: one thread a connection, bodies gathered up to a maximum, slow
+/* service/daemon.c - libmicrohttpd: one thread a connection, bodies gathered up to a maximum, slow
  * clients cut off.
  *
  * Invariants: 1 a request is handled once, after its whole body came; 2 a body over the maximum is
  * drained, not kept, and answered 413; 3 whatever happens to the connection, what a request owns is
  * freed when the library is done with it. */
-#include "service/http.h"
+#include "service/daemon.h"
 
 #ifdef TARN_SERVICE
 

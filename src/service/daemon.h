@@ -1,6 +1,6 @@
-/* service/http.h - the HTTP library, behind which nobody looks. */
-#ifndef SERVICE_HTTP_H
-#define SERVICE_HTTP_H
+/* service/daemon.h - the HTTP library, behind which nobody looks. */
+#ifndef SERVICE_DAEMON_H
+#define SERVICE_DAEMON_H
 
 #include "service/request.h"
 

@@ -1,4 +1,4 @@
-/* service/rest_ops.c - for those who run the service: health and counters. */
+/* service/serve_ops.c - for those who run the service: health and counters. */
 #include "service/service_int.h"
 
 tarn_code rest_health(service_request *r, service_reply *reply, tarn_error *err) {

@@ -1,4 +1,4 @@
-/* service/rest_namespace.c - config, and namespaces (REST specification, "Configuration API",
+/* service/serve_namespace.c - config, and namespaces (REST specification, "Configuration API",
  * "Catalog API"). */
 #include <stdio.h>
 
