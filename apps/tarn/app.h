@@ -111,6 +111,8 @@ int cmd_register(int argc, char **argv);
 int cmd_ingest(int argc, char **argv);
 int cmd_cat(int argc, char **argv);
 int cmd_delete(int argc, char **argv);
+int cmd_update(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_file(int argc, char **argv);
 int cmd_serve(int argc, char **argv);

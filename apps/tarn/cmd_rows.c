@@ -1,4 +1,4 @@
-/* apps/tarn/cmd_rows.c - cat and delete: rows of a table. */
+/* apps/tarn/cmd_rows.c - cat: rows of a table. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,63 +214,4 @@ int cmd_cat(int argc, char **argv) {
         code = app_is_data_file(args[0]) ? cat_file(args[0]) : cat_table(args[0], &o);
     }
     return code == TARN_OK ? 0 : app_fail(code);
-}
-
-/* ---- delete ---- */
-
-static struct { const char *where, *branch; } delete_options;
-
-static const opt_spec DELETE_SPECS[] = {
-    {"where", 'w', OPT_TEXT, &delete_options.where, "FILTER",
-     "which rows go (required; \"true\" for all)"},
-    {"branch", 0, OPT_TEXT, &delete_options.branch, "NAME", "on this branch instead of main"},
-};
-
-const opt_command delete_command = {
-    "delete",
-    "TABLE --where FILTER",
-    "remove rows, by metadata where whole files match, else by rewriting files",
-    "One commit; the rows stay readable in earlier snapshots.\n\nExample:\n  tarn delete "
-    "app.events --where \"at < '2025-01-01'\"",
-    1,
-    1,
-    DELETE_SPECS,
-    sizeof DELETE_SPECS / sizeof DELETE_SPECS[0]};
-
-int cmd_delete(int argc, char **argv) {
-    int n;
-    int status;
-    tarn_table *table = NULL;
-    tarn_outcome outcome = TARN_OUTCOME_INIT;
-    const char **args = command_begin(&delete_command, argc, argv, &n, &status);
-    if (n < 0) {
-        return status;
-    }
-    if (delete_options.where == NULL) {
-        return app_usage("delete needs --where FILTER");
-    }
-    tarn_code code = app_table(args[0], &table, NULL);
-    if (code == TARN_OK) {
-        code = tarn_table_delete(table, delete_options.where, delete_options.branch, &outcome,
-                                 &the_app.err);
-    }
-    tarn_table_free(table);
-    if (code != TARN_OK) {
-        return app_fail(code);
-    }
-    if (the_app.json) {
-        char id[32] = "null";
-        if (outcome.state == TARN_COMMIT_DONE) {
-            snprintf(id, sizeof id, "%" PRId64, outcome.snapshot_id);
-        }
-        printf("{\"snapshot-id\":%s,\"rows-deleted\":%" PRId64 ",\"rows-rewritten\":%" PRId64
-               ",\"files-removed\":%d}\n",
-               id, outcome.rows, outcome.rows_rewritten, outcome.files_removed);
-    } else if (!the_app.quiet) {
-        fprintf(stderr, "%" PRId64 " row%s deleted, %" PRId64 " rewritten, %d file%s removed%s\n",
-                outcome.rows, app_plural(outcome.rows), outcome.rows_rewritten,
-                outcome.files_removed, app_plural(outcome.files_removed),
-                outcome.state == TARN_COMMIT_NONE ? "; nothing to commit" : "");
-    }
-    return 0;
 }

@@ -1,7 +1,6 @@
 /* api/api_table.c - include/tarn/table.h but for edits (api_alter.c). */
 #include "api/api_outcome.h"
 #include "api/handles.h"
-#include "dml/dml.h"
 #include "store/store_path.h"
 
 static tarn_code new_table(tarn_env *env, tarn_table **out, tarn_error *err) {
@@ -167,36 +166,4 @@ void api_reset_outcome(tarn_outcome *out) {
     memset(out, 0, sizeof *out);
     out->struct_size = size;
     out->snapshot_id = -1;
-}
-
-tarn_code tarn_table_delete(tarn_table *table, const char *where, const char *branch,
-                            tarn_outcome *outcome, tarn_error *err) {
-    API_ERROR(err);
-    tarn_code code = TARN_OK;
-    tarn_arena arena;
-    dml_options options;
-    dml_result result;
-    tarn_str isolation;
-    memset(&options, 0, sizeof options);
-    memset(&result, 0, sizeof result);
-    arena_init(&arena, table->env);
-    api_reset_outcome(outcome);
-    TRY(api_check_writable(table, err));
-    TRY(api_filter(&arena, where, &options.filter, err));
-    options.branch = str_of(branch);
-    isolation = properties_str(&table->version->metadata->properties,
-                               "write.delete.isolation-level", "serializable");
-    options.serializable = !str_is(isolation, "snapshot");
-    code = dml_delete(table->env, table->catalog->catalog, &table->ident, &options, &result, err);
-    api_fill_outcome(outcome, &result.outcome);
-    if (code == TARN_OK) {
-        outcome->rows = result.rows_deleted;
-        outcome->rows_rewritten = result.rows_kept;
-        outcome->files_removed = result.files_removed;
-        outcome->files_added = result.files_rewritten;
-        api_take_version(table, result.outcome.version);
-    }
-done:
-    arena_release(&arena);
-    return code;
 }
