@@ -20,13 +20,15 @@ typedef struct tarn_source_options {
                                among the rows' columns. NULL: none. @borrow */
     bool follow;            /* one file that grows, or folders: wait for more */
     const char *kafka_properties_json; /* librdkafka's, by its names; NULL: none. @borrow */
+    const char *kafka_group;           /* consumer group that is told what was committed; NULL: the
+                                          property group.id, else "tarn". @borrow */
     const char *schema_registry;       /* URL; NULL: none. @borrow */
     bool grow; /* members that the schema lacks become columns of the batches, and ints that do not
                   fit longs, instead of bad rows */
 } tarn_source_options;
 
 #define TARN_SOURCE_OPTIONS_INIT                                                                   \
-    { sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL, false }
+    { sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL, NULL, false }
 
 /* Folders give each file once, by name, when it has its name: one that begins with a dot or an
  * underscore, or ends in .tmp or .part, is not complete. Kafka topics are read in all of their

@@ -43,6 +43,7 @@ static tarn_code open_source(tarn_source *s, const char *const *inputs, int32_t 
     options.follow = o->follow;
     options.grow = o->grow;
     options.schema_registry = o->schema_registry;
+    options.kafka_group = o->kafka_group;
     if (o->file.schema != NULL) {
         TRY(type_from_arrow(&s->arena, o->file.schema, &options.root, err));
     }

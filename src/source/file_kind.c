@@ -32,6 +32,7 @@ bool file_kind_by_name(tarn_str name, file_kind *kind, codec_kind *codec) {
                    {".ndjson", FILE_NDJSON},
                    {".jsonl", FILE_NDJSON},
                    {".metadata.json", FILE_JSON},
+                   {".puffin", FILE_JSON}, /* its footer */
                    {".json", FILE_NDJSON},
                    {".csv", FILE_CSV},
                    {".tsv", FILE_CSV}};
@@ -58,6 +59,9 @@ file_kind file_kind_by_content(tarn_str head) {
     }
     if (str_starts_with(head, STR("Obj\1"))) {
         return FILE_AVRO;
+    }
+    if (str_starts_with(head, STR("PFA1"))) {
+        return FILE_JSON;
     }
     head = str_trim(head);
     return head.len > 0 && head.data[0] == '{' ? FILE_NDJSON : FILE_CSV;

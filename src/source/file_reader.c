@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "format/parquet/parquet_print.h"
+#include "format/puffin/puffin.h"
 #include "iceberg/metadata.h"
 #include "read/read_columns.h"
 #include "read/scan.h"
@@ -36,6 +37,7 @@ struct file_reader {
     avro_file *avro;
     text_reader *text;
     const json_value *document; /* table metadata as it is written, unknown members too */
+    bool is_puffin;             /* document is its footer */
     const tarn_type *file_root; /* as the format gives it */
     const tarn_type *root;      /* the same with ids */
     const tarn_type *output;
@@ -95,6 +97,7 @@ static tarn_code choose_kind(file_reader *r, const file_request *q, tarn_error *
         head = str_make(bytes, len);
     }
     TRY(file_kind_choose(r->path, q->options, head, &r->kind, &r->codec, err));
+    r->is_puffin = str_starts_with(head, STR("PFA1")) || str_ends_with(r->path, STR(".puffin"));
     if (r->is_pipe && (!file_kind_is_text(r->kind) || r->kind == FILE_JSON)) {
         TRY(load_pipe(r, err));
     }
@@ -124,6 +127,24 @@ static tarn_code open_avro(file_reader *r, tarn_error *err) {
     }
     r->file_root = avro_file_type(r->avro);
 done:
+    return code;
+}
+
+/* Of a Puffin file the footer is shown. */
+static tarn_code open_puffin(file_reader *r, tarn_error *err) {
+    io_source *source = NULL;
+    puffin_footer footer;
+    tarn_code code = store_open(r->store, r->path, -1, &source, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    code = puffin_read_footer(&r->arena, source, &footer, err);
+    if (code == TARN_OK) {
+        r->document = footer.document;
+        r->file_root = type_struct(&r->arena, NULL, 0);
+        code = r->file_root != NULL ? TARN_OK : err_nomem(err);
+    }
+    source->close(source);
     return code;
 }
 
@@ -347,7 +368,7 @@ static tarn_code open_reader(file_reader *r, const file_request *q, tarn_error *
         TRY(open_avro(r, err));
         break;
     case FILE_JSON:
-        TRY(open_document(r, err));
+        TRY(r->is_puffin ? open_puffin(r, err) : open_document(r, err));
         break;
     case FILE_NDJSON:
     case FILE_CSV:

@@ -53,6 +53,7 @@ static tarn_code copy_options(source_setup *setup, const source_options *o, tarn
     setup->follow = o->follow;
     setup->grow = o->grow;
     setup->schema_registry = o->schema_registry;
+    setup->kafka_group = o->kafka_group;
     TRY(keep_text(setup, &setup->file.format, err));
     TRY(keep_text(setup, &setup->file.compression, err));
     TRY(keep_text(setup, &setup->file.csv_delimiter, err));
@@ -60,6 +61,7 @@ static tarn_code copy_options(source_setup *setup, const source_options *o, tarn
     TRY(keep_text(setup, &setup->file.null_text, err));
     TRY(keep_text(setup, &setup->kind_column, err));
     TRY(keep_text(setup, &setup->schema_registry, err));
+    TRY(keep_text(setup, &setup->kafka_group, err));
     TRY(keep_properties(setup, o->kafka_properties, err));
     if (setup->file.format != NULL) {
         setup->debezium = str_eq_nocase(str_of(setup->file.format), STR("debezium-json"));

@@ -18,6 +18,7 @@ typedef struct source_setup {
     bool follow;
     bool grow;
     const char *const *kafka_properties;
+    const char *kafka_group;
     const char *schema_registry;
     bool pieces; /* pipes are read as they come, since the caller does not want to wait */
 } source_setup;

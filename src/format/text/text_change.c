@@ -522,12 +522,12 @@ static tarn_code note_op(text_decoder *d, char *op) {
 
 static tarn_code scan_members(text_decoder *d, envelope *e, bool inner);
 
-static tarn_code scan_payload(text_decoder *d, envelope *e) {
+static tarn_code scan_object(text_decoder *d, envelope *e, bool inner) {
     if (*d->p == 'n') {
         e->is_null = true;
         return text_json_skip(d);
     }
-    return *d->p == '{' ? scan_members(d, e, true)
+    return *d->p == '{' ? scan_members(d, e, inner)
                         : text_json_expected(d, d->p, "an object or null");
 }
 
@@ -549,7 +549,7 @@ static tarn_code scan_member(text_decoder *d, envelope *e, bool inner) {
     if (!inner && str_is(name, "schema")) {
         return read_schema(d);
     }
-    return !inner && str_is(name, "payload") ? scan_payload(d, e) : text_json_skip(d);
+    return !inner && str_is(name, "payload") ? scan_object(d, e, true) : text_json_skip(d);
 }
 
 /* The object at d->p, passed. */
@@ -653,7 +653,7 @@ tarn_code text_change_record(text_decoder *d) {
     envelope e;
     memset(&e, 0, sizeof e);
     d->spellings = d->plan->spellings;
-    tarn_code code = scan_payload(d, &e);
+    tarn_code code = scan_object(d, &e, false);
     if (code != TARN_OK) {
         return code;
     }

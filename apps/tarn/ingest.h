@@ -1,0 +1,89 @@
+/* apps/tarn/ingest.h - what the files of `tarn ingest` share: options, the job at hand.
+ *
+ *   ingest_options.c   what was asked          ingest_table.c     the table, made and evolved
+ *   ingest_run.c       source -> sink, checkpoints                ingest_metrics.c   what is shown
+ */
+#ifndef TARN_INGEST_H
+#define TARN_INGEST_H
+
+#include <stdio.h>
+#include <time.h>
+
+#include "app.h"
+#include "commands.h"
+#include "json.h"
+
+typedef struct ingest_choices {
+    const char *format, *schema, *partition_by, *sort_by, *identifiers, *null_text, *delimiter,
+        *quote, *rejects, *on_bad_row, *branch, *mode, *where, *key, *deletes, *state, *sink_id,
+        *interval, *distribution, *op_column, *kafka_group, *schema_registry, *metrics, *log;
+    int64_t checkpoint_rows, memory_mb, writers, empty_commit_every;
+    bool create, no_header, ignore_unknown, merge, upsert, follow, evolve;
+    opt_list properties, kafka_properties;
+    int64_t interval_ms; /* of interval; -1: none */
+} ingest_choices;
+
+extern ingest_choices ingest_options;
+
+typedef struct ingest {
+    const char *table_name;
+    const char *const *inputs;
+    int32_t n_inputs;
+    char *properties;       /* JSON */
+    char *kafka_properties; /* JSON; NULL: none */
+    tarn_table *table;
+    struct ArrowSchema schema; /* the table's columns */
+    tarn_sink *sink;
+    tarn_source *source;
+    struct ArrowSchema first_schema; /* rows of a pipe that were read before there was a table */
+    struct ArrowArray first;
+    uint8_t *first_kinds;
+    FILE *rejects;
+    bool skip_bad;
+    bool rejects_failed; /* a row could not be set aside */
+    bool created;
+    bool streaming; /* rows are waited for for a while only: the clock, or a signal, may call */
+    int64_t rows, waiting, rejected, rejected_before, commits, files, checkpoints;
+    int64_t last_snapshot;
+    struct timespec started, checkpointed;
+    double shown_at;
+    bool show;
+    /* of the last checkpoint */
+    double commit_seconds;
+    tarn_outcome outcome;
+    int64_t retries;
+} ingest;
+
+/* ---- ingest_options.c ---- */
+/* 0, or a usage error's status. */
+int ingest_check_options(int32_t n_inputs);
+void ingest_fill_source(ingest *in, tarn_source_options *o);
+void ingest_fill_sink(tarn_sink_options *o);
+bool ingest_is_kafka(const ingest *in);
+
+/* ---- ingest_table.c ---- */
+tarn_code ingest_open_table(ingest *in);
+tarn_code ingest_open_sink(ingest *in);
+/* Columns of a batch that the table lacks are added to it, in a commit of its own. */
+tarn_code ingest_evolve(ingest *in, const struct ArrowSchema *batch);
+
+/* ---- ingest_run.c ---- */
+tarn_code ingest_open_rejects(ingest *in, int64_t keep_bytes);
+tarn_code ingest_rejects_error(void);
+/* A bad row, set aside, skipped, or the end of the job. */
+int ingest_on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason);
+tarn_code ingest_run(ingest *in);
+tarn_code ingest_checkpoint(ingest *in);
+/* SIGINT and SIGTERM end the stream with a checkpoint; a second one cancels. */
+void ingest_catch_signals(void);
+bool ingest_was_stopped(void);
+
+/* ---- ingest_metrics.c ---- */
+double ingest_seconds_since(const struct timespec *start);
+void ingest_show_progress(ingest *in);
+void ingest_end_progress(const ingest *in);
+/* After a checkpoint: --metrics and --log. */
+tarn_code ingest_report(ingest *in);
+void ingest_print_result(const ingest *in);
+
+#endif

@@ -1,0 +1,168 @@
+/* apps/tarn/ingest_metrics.c - what `tarn ingest` tells of itself: a line of progress, a metrics
+ * file, JSON lines, and the result. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ingest.h"
+
+#define CLEAR_REST "\033[K" /* of the line, on a terminal */
+
+double ingest_seconds_since(const struct timespec *start) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+/* ---- progress ---- */
+
+/* One line on a terminal, written again and again; in a log, a line each time. */
+void ingest_show_progress(ingest *in) {
+    double elapsed = ingest_seconds_since(&in->started);
+    int64_t done = 0;
+    int64_t total = -1;
+    if (!in->show || elapsed - in->shown_at < 0.2) {
+        return;
+    }
+    in->shown_at = elapsed;
+    tarn_source_progress(in->source, &done, &total);
+    bool terminal = isatty(STDERR_FILENO) != 0;
+    const char *path = tarn_source_name(in->source);
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : strcmp(path, "-") == 0 ? "standard input" : path;
+    fprintf(stderr, "%s%s: ", terminal ? "\r" : "", name);
+    if (total > 0) { /* what was read of the file may not be decoded yet */
+        fprintf(stderr, "%2d%%  ", done < total ? (int)(done * 100 / total) : 99);
+    }
+    fprintf(stderr, "%" PRId64 " row%s, %.0f rows/s, %" PRId64 " commit%s%s", in->rows,
+            app_plural(in->rows), (double)in->rows / elapsed, in->commits, app_plural(in->commits),
+            in->rejected > 0 ? ", with bad rows" : "");
+    if (in->commits > 0) {
+        fprintf(stderr, " (the last %.0f ms)", in->commit_seconds * 1000);
+    }
+    fprintf(stderr, "%s", terminal ? CLEAR_REST : "\n");
+    fflush(stderr);
+}
+
+void ingest_end_progress(const ingest *in) {
+    if (in->show && in->shown_at > 0 && isatty(STDERR_FILENO)) {
+        fputs("\r" CLEAR_REST, stderr);
+    }
+}
+
+/* ---- metrics ---- */
+
+static void put_metric(text *t, const char *name, const char *type, const char *help,
+                       const char *table, double value) {
+    bool counter = strcmp(type, "counter") == 0;
+    text_add(t, "# TYPE tarn_ingest_%s %s\n# HELP tarn_ingest_%s %s\ntarn_ingest_%s%s{table=", name,
+             type, name, help, name, counter ? "_total" : "");
+    text_add_json(t, table);
+    text_add(t, "} %.17g\n", value);
+}
+
+static text make_metrics(const ingest *in) {
+    text t = {0};
+    const char *table = in->table_name;
+    int64_t done = 0;
+    int64_t total = -1;
+    tarn_source_progress(in->source, &done, &total);
+    put_metric(&t, "rows", "counter", "Rows read.", table, (double)in->rows);
+    put_metric(&t, "rejected_rows", "counter", "Bad rows set aside or skipped.", table,
+               (double)in->rejected);
+    put_metric(&t, "read", "counter", "Bytes of files or messages of topics read.", table,
+               (double)done);
+    put_metric(&t, "checkpoints", "counter", "Checkpoints made.", table, (double)in->checkpoints);
+    put_metric(&t, "commits", "counter", "Snapshots committed.", table, (double)in->commits);
+    put_metric(&t, "files", "counter", "Files committed.", table, (double)in->files);
+    put_metric(&t, "commit_retries", "counter", "Commits tried again after a conflict.", table,
+               (double)in->retries);
+    put_metric(&t, "last_commit_seconds", "gauge", "What the last checkpoint took.", table,
+               in->commit_seconds);
+    put_metric(&t, "last_commit_rows", "gauge", "Rows of the last checkpoint.", table,
+               (double)in->waiting);
+    put_metric(&t, "last_snapshot_id", "gauge", "Snapshot of the last commit.", table,
+               (double)in->last_snapshot);
+    put_metric(&t, "memory_bytes", "gauge", "Memory of the library.", table,
+               (double)tarn_env_memory_now(the_app.env));
+    put_metric(&t, "memory_peak_bytes", "gauge", "The most it was.", table,
+               (double)tarn_env_memory_peak(the_app.env));
+    put_metric(&t, "uptime_seconds", "gauge", "Since the command began.", table,
+               ingest_seconds_since(&in->started));
+    text_add(&t, "# EOF\n");
+    return t;
+}
+
+static tarn_code metrics_error(const char *path) {
+    return app_error(errno == EACCES   ? TARN_DENIED
+                     : errno == ENOENT ? TARN_NOT_FOUND
+                                       : TARN_IO,
+                     "metrics file %s could not be written: %s", path, strerror(errno));
+}
+
+/* Under another name first: a reader sees the one or the other whole. */
+static tarn_code write_metrics(const ingest *in) {
+    text name = {0};
+    text t = make_metrics(in);
+    tarn_code code = TARN_OK;
+    text_add(&name, "%s.tmp", ingest_options.metrics);
+    FILE *file = fopen(name.data, "wb");
+    bool ok = file != NULL && fwrite(t.data, 1, t.len, file) == t.len;
+    ok = file != NULL && fclose(file) == 0 && ok;
+    if (!ok || rename(name.data, ingest_options.metrics) != 0) {
+        code = metrics_error(ingest_options.metrics);
+        (void)unlink(name.data);
+    }
+    free(name.data);
+    free(t.data);
+    return code;
+}
+
+static void write_log(const ingest *in) {
+    text t = {0};
+    text_add(&t, "{\"event\":\"checkpoint\",\"table\":");
+    text_add_json(&t, in->table_name);
+    text_add(&t,
+             ",\"checkpoint\":%" PRId64 ",\"rows\":%" PRId64 ",\"rows-total\":%" PRId64
+             ",\"rejected\":%" PRId64 ",\"files\":%d,\"commit-ms\":%.1f,\"attempts\":%d,"
+             "\"snapshot-id\":%" PRId64 ",\"memory-bytes\":%" PRIu64 "}\n",
+             in->checkpoints, in->waiting, in->rows, in->rejected, in->outcome.files_added,
+             in->commit_seconds * 1000, in->outcome.attempts, in->outcome.snapshot_id,
+             (uint64_t)tarn_env_memory_now(the_app.env));
+    fputs(t.data, stderr);
+    free(t.data);
+}
+
+tarn_code ingest_report(ingest *in) {
+    if (ingest_options.log != NULL) {
+        write_log(in);
+    }
+    return ingest_options.metrics != NULL ? write_metrics(in) : TARN_OK;
+}
+
+/* ---- the result ---- */
+
+void ingest_print_result(const ingest *in) {
+    double elapsed = ingest_seconds_since(&in->started);
+    if (the_app.json) {
+        char id[32] = "null";
+        if (in->last_snapshot >= 0) {
+            snprintf(id, sizeof id, "%" PRId64, in->last_snapshot);
+        }
+        printf("{\"rows\":%" PRId64 ",\"rejected\":%" PRId64 ",\"commits\":%" PRId64
+               ",\"files\":%" PRId64 ",\"snapshot-id\":%s,\"seconds\":%.3f}\n",
+               in->rows, in->rejected, in->commits, in->files, id, elapsed);
+    } else if (!the_app.quiet) {
+        fprintf(stderr, "%" PRId64 " row%s in %" PRId64 " file%s and %" PRId64 " commit%s, %.1f s",
+                in->rows, app_plural(in->rows), in->files, app_plural(in->files), in->commits,
+                app_plural(in->commits), elapsed);
+        if (in->rejected > 0) {
+            fprintf(stderr, "; %" PRId64 " bad row%s %s%s", in->rejected, app_plural(in->rejected),
+                    ingest_options.rejects != NULL ? "set aside in " : "skipped",
+                    ingest_options.rejects != NULL ? ingest_options.rejects : "");
+        }
+        fprintf(stderr, "\n");
+    }
+}

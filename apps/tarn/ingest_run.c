@@ -1,0 +1,274 @@
+/* apps/tarn/ingest_run.c - from the source into the sink, with a checkpoint whenever rows or time
+ * ask for one.
+ *
+ * With a state folder, offsets go with every checkpoint: {"rejects-bytes": n, "source": ...}. Bad
+ * rows that were set aside after it are cut off again when the stream goes on from it, since they
+ * will come again. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ingest.h"
+
+#define LOOK_MS 200 /* how long rows are waited for at once */
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_signal(int number) {
+    if (stop_asked > 1) {
+        _exit(128 + number);
+    }
+    if (stop_asked > 0) {
+        tarn_env_cancel(the_app.env);
+    }
+    stop_asked++;
+}
+
+void ingest_catch_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool ingest_was_stopped(void) {
+    return stop_asked > 0;
+}
+
+/* ---- bad rows ---- */
+
+tarn_code ingest_rejects_error(void) {
+    return app_error(errno == EACCES   ? TARN_DENIED
+                     : errno == ENOENT ? TARN_NOT_FOUND
+                                       : TARN_IO,
+                     "rejects file %s could not be written: %s", ingest_options.rejects,
+                     strerror(errno));
+}
+
+tarn_code ingest_open_rejects(ingest *in, int64_t keep_bytes) {
+    const char *path = ingest_options.rejects;
+    struct stat there;
+    memset(&there, 0, sizeof there);
+    if (path == NULL || in->rejects != NULL) {
+        return TARN_OK;
+    }
+    if (keep_bytes <= 0 && stat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0 &&
+        (ingest_options.state == NULL || keep_bytes < 0)) {
+        return app_error(TARN_CONFLICT, "--rejects %s is there already and is not overwritten",
+                         path);
+    }
+    in->rejects = fopen(path, keep_bytes > 0 ? "r+b" : "wb");
+    if (in->rejects == NULL ||
+        ftruncate(fileno(in->rejects), keep_bytes > 0 ? keep_bytes : 0) != 0 ||
+        fseek(in->rejects, 0, SEEK_END) != 0) {
+        bool pipe = in->rejects != NULL && !S_ISREG(there.st_mode);
+        return pipe ? TARN_OK : ingest_rejects_error();
+    }
+    return TARN_OK;
+}
+
+int ingest_on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
+    ingest *in = ctx;
+    in->rejected++;
+    if (in->rejects != NULL) {
+        text t = {0};
+        text_add(&t, "{\"file\":");
+        text_add_json(&t, tarn_source_name(in->source));
+        text_add(&t, ",\"line\":%" PRId64 ",\"reason\":", line);
+        text_add_json(&t, reason);
+        text_add(&t, ",\"row\":");
+        if (!text_add_json_bytes(&t, raw, raw_len)) {
+            text_add(&t, ",\"row-hex\":\"");
+            for (size_t i = 0; i < raw_len; i++) {
+                text_add(&t, "%02x", (unsigned char)raw[i]);
+            }
+            text_add(&t, "\"");
+        }
+        text_add(&t, "}\n");
+        in->rejects_failed |= fwrite(t.data, 1, t.len, in->rejects) != t.len;
+        free(t.data);
+        return in->rejects_failed ? -1 : 0; /* a row that can't be set aside must not be lost */
+    }
+    return in->skip_bad ? 0 : -1;
+}
+
+/* ---- checkpoints ---- */
+
+static char *make_offsets(const ingest *in, const char *source) {
+    text t = {0};
+    text_add(&t, "{\"rejects-bytes\":%ld,\"source\":%s}",
+             in->rejects != NULL ? ftell(in->rejects) : 0L, source);
+    return t.data;
+}
+
+/* The source's part of what make_offsets wrote, in place. */
+static char *offsets_of_source(char *offsets) {
+    char *source = strstr(offsets, "\"source\":");
+    size_t len = strlen(offsets);
+    if (source == NULL || len == 0) {
+        return NULL;
+    }
+    offsets[len - 1] = '\0';
+    return source + strlen("\"source\":");
+}
+
+static void note_outcome(ingest *in, const tarn_outcome *outcome) {
+    in->outcome = *outcome;
+    in->commit_seconds = ingest_seconds_since(&in->checkpointed);
+    in->checkpoints++;
+    in->retries += outcome->attempts > 1 ? outcome->attempts - 1 : 0;
+    if (outcome->state == TARN_COMMIT_DONE) {
+        in->commits++;
+        in->files += outcome->files_added;
+        in->last_snapshot = outcome->snapshot_id;
+    }
+}
+
+/* Bad rows are set aside before the good ones around them are there. */
+tarn_code ingest_checkpoint(ingest *in) {
+    tarn_outcome outcome = TARN_OUTCOME_INIT;
+    char *source = NULL;
+    char *offsets = NULL;
+    tarn_code code = TARN_OK;
+    clock_gettime(CLOCK_MONOTONIC, &in->checkpointed);
+    if (in->rejects != NULL && fflush(in->rejects) != 0) {
+        return ingest_rejects_error();
+    }
+    if (ingest_options.state == NULL && !ingest_is_kafka(in)) {
+        code = tarn_sink_commit(in->sink, &outcome, &the_app.err);
+    } else {
+        code = tarn_source_offsets(in->source, &source, &the_app.err);
+        if (code == TARN_OK) {
+            offsets = make_offsets(in, source);
+            code = tarn_sink_checkpoint(in->sink, offsets, &outcome, &the_app.err);
+        }
+        if (code == TARN_OK) {
+            code = tarn_source_committed(in->source, source, &the_app.err);
+        }
+    }
+    free(offsets);
+    tarn_text_free(the_app.env, source);
+    if (code == TARN_OK) {
+        note_outcome(in, &outcome);
+        code = ingest_report(in);
+        in->rejected_before = in->rejected;
+        in->waiting = 0;
+    }
+    return code;
+}
+
+static bool is_time(const ingest *in) {
+    int64_t every = ingest_options.interval_ms;
+    bool any = in->waiting > 0 || in->rejected > in->rejected_before ||
+               ingest_options.empty_commit_every > 0;
+    if (ingest_options.checkpoint_rows > 0 && in->waiting >= ingest_options.checkpoint_rows) {
+        return true;
+    }
+    return every > 0 && any && ingest_seconds_since(&in->checkpointed) * 1000 >= (double)every;
+}
+
+/* ---- rows ---- */
+
+/* Rows that do not fit are of this file; the table knows only that they do not fit. */
+static void name_input(const ingest *in, tarn_code code) {
+    tarn_error *err = &the_app.err;
+    const char *name = tarn_source_name(in->source);
+    if (code == TARN_INVALID && strstr(err->message, name) == NULL && err->detail[0] == '\0') {
+        snprintf(err->detail, sizeof err->detail, "file %s", name);
+    }
+}
+
+/* Takes schema and array. */
+static tarn_code write_rows(ingest *in, struct ArrowSchema *schema, struct ArrowArray *array,
+                            const uint8_t *kinds) {
+    tarn_code code = ingest_options.evolve ? ingest_evolve(in, schema) : TARN_OK;
+    int64_t rows = array->length;
+    if (code == TARN_OK) {
+        code = kinds != NULL ? tarn_sink_write_changes(in->sink, schema, array, kinds, &the_app.err)
+                             : tarn_sink_write(in->sink, schema, array, &the_app.err);
+    }
+    schema->release(schema);
+    if (code != TARN_OK) {
+        name_input(in, code);
+        app_drop_array(code, array);
+        return code;
+    }
+    in->rows += rows;
+    in->waiting += rows;
+    return TARN_OK;
+}
+
+static tarn_code write_first(ingest *in) {
+    struct ArrowArray array = in->first;
+    if (array.release == NULL) {
+        return TARN_OK;
+    }
+    memset(&in->first, 0, sizeof in->first);
+    tarn_code code = write_rows(in, &in->first_schema, &array, in->first_kinds);
+    free(in->first_kinds);
+    in->first_kinds = NULL;
+    return code;
+}
+
+/* Opens the source for the table's columns, where the state says that it stood. */
+static tarn_code open_source(ingest *in) {
+    tarn_source_options o;
+    char *offsets = NULL;
+    int64_t keep = 0;
+    tarn_code code = tarn_sink_offsets(in->sink, &offsets, &the_app.err);
+    ingest_fill_source(in, &o);
+    o.file.schema = &in->schema;
+    o.grow = ingest_options.evolve;
+    if (code == TARN_OK && in->source == NULL) {
+        o.file.reject = ingest_on_reject;
+        o.file.reject_ctx = in;
+        code =
+            tarn_source_open(the_app.env, in->inputs, in->n_inputs, &o, &in->source, &the_app.err);
+    }
+    if (code == TARN_OK && offsets != NULL) {
+        sscanf(offsets, "{\"rejects-bytes\":%" SCNd64, &keep);
+        char *source = offsets_of_source(offsets);
+        code = source != NULL
+                   ? tarn_source_seek(in->source, source, &the_app.err)
+                   : app_error(TARN_INVALID,
+                               "the state folder %s holds offsets that this command did not write",
+                               ingest_options.state);
+    }
+    bool again = offsets != NULL;
+    tarn_text_free(the_app.env, offsets);
+    return code == TARN_OK ? ingest_open_rejects(in, again ? keep : -1) : code;
+}
+
+static tarn_code read_on(ingest *in, bool *ended) {
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    const uint8_t *kinds;
+    tarn_code code = tarn_source_next(in->source, in->streaming ? LOOK_MS : -1, &schema, &array,
+                                      &kinds, ended, &the_app.err);
+    if (code == TARN_OK && array.release != NULL) {
+        code = write_rows(in, &schema, &array, kinds);
+    }
+    return code;
+}
+
+tarn_code ingest_run(ingest *in) {
+    bool ended = false;
+    tarn_code code = open_source(in);
+    clock_gettime(CLOCK_MONOTONIC, &in->checkpointed);
+    code = code == TARN_OK ? write_first(in) : code;
+    while (code == TARN_OK && !ended && !ingest_was_stopped()) {
+        code = read_on(in, &ended);
+        if (code == TARN_OK && is_time(in)) {
+            code = ingest_checkpoint(in);
+        }
+        ingest_show_progress(in);
+    }
+    return code == TARN_OK ? ingest_checkpoint(in) : code;
+}

@@ -1,0 +1,325 @@
+/* apps/tarn/ingest_table.c - the table that rows go into: opened, made from what the data suggests,
+ * and evolved when rows bring columns that it lacks. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ingest.h"
+
+/* Standard input, a named pipe, <(...), a topic: it is read once only. */
+static bool is_read_once(const ingest *in) {
+    struct stat info;
+    const char *path = in->inputs[0];
+    return ingest_is_kafka(in) || strcmp(path, "-") == 0 ||
+           (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+}
+
+/* ---- making it ---- */
+
+static void drop_first(ingest *in) {
+    if (in->first.release != NULL) {
+        in->first.release(&in->first);
+        in->first_schema.release(&in->first_schema);
+    }
+    free(in->first_kinds);
+    in->first_kinds = NULL;
+    tarn_source_close(in->source);
+    in->source = NULL;
+}
+
+/* Bad rows are told when they are read again. */
+static int pass_reject(void *ctx, int64_t line, const char *raw, size_t raw_len,
+                       const char *reason) {
+    (void)ctx;
+    (void)line;
+    (void)raw;
+    (void)raw_len;
+    (void)reason;
+    return 0;
+}
+
+/* The first rows tell what columns there are. They are kept where they cannot be read again. */
+static tarn_code read_first(ingest *in) {
+    tarn_source_options o;
+    const uint8_t *kinds = NULL;
+    bool ended = false;
+    ingest_fill_source(in, &o);
+    o.file.reject = is_read_once(in) ? ingest_on_reject : pass_reject;
+    o.file.reject_ctx = in;
+    tarn_code code = is_read_once(in) ? ingest_open_rejects(in, -1) : TARN_OK;
+    if (code != TARN_OK) {
+        return code;
+    }
+    code = tarn_source_open(the_app.env, in->inputs, in->n_inputs, &o, &in->source, &the_app.err);
+    while (code == TARN_OK && in->first.release == NULL && !ended) {
+        code = tarn_source_next(in->source, in->streaming ? 200 : -1, &in->first_schema, &in->first,
+                                &kinds, &ended, &the_app.err);
+        if (ingest_was_stopped()) {
+            return app_error(TARN_CANCELLED, "cancelled");
+        }
+    }
+    if (code != TARN_OK) {
+        return code;
+    }
+    if (in->first.release == NULL || in->first_schema.n_children == 0) {
+        return app_error(TARN_INVALID,
+                         "%s holds nothing to make columns of; --schema says what they are",
+                         strcmp(in->inputs[0], "-") == 0 ? "standard input" : in->inputs[0]);
+    }
+    if (kinds != NULL) {
+        in->first_kinds = malloc((size_t)in->first.length + 1);
+        if (in->first_kinds == NULL) {
+            return app_error(TARN_NOMEM, "out of memory");
+        }
+        memcpy(in->first_kinds, kinds, (size_t)in->first.length);
+    }
+    return TARN_OK;
+}
+
+static bool is_in_list(const char *list, const char *name) {
+    size_t len = strlen(name);
+    for (const char *p = list; p != NULL && *p != '\0'; p = strchr(p, ',')) {
+        p += strspn(p, ", `\"");
+        const char *end = p + strcspn(p, ",`\"");
+        while (end > p && end[-1] == ' ') {
+            end--;
+        }
+        if ((size_t)(end - p) == len && memcmp(p, name, len) == 0) {
+            return true;
+        }
+        p = end;
+    }
+    return false;
+}
+
+/* Identifier fields are required, which no sample of rows can say of a column. */
+static void require(struct ArrowSchema *schema, const char *columns) {
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        struct ArrowSchema *column = schema->children[i];
+        if (is_in_list(columns, column->name)) {
+            column->flags &= ~(int64_t)ARROW_FLAG_NULLABLE;
+        }
+    }
+}
+
+/* The properties asked for, and the kind of deletes, which is the table's for ever. */
+static char *creation_properties(const ingest *in) {
+    text t = {0};
+    size_t len = strlen(in->properties);
+    if (ingest_options.deletes == NULL) {
+        text_add(&t, "%s", in->properties);
+        return t.data;
+    }
+    text_add(&t, "%.*s%s\"tarn.row-deletes\":", (int)len - 1, in->properties,
+             strcmp(in->properties, "{}") == 0 ? "" : ",");
+    text_add_json(&t, ingest_options.deletes);
+    text_add(&t, "}");
+    return t.data;
+}
+
+static tarn_code create_table(ingest *in, tarn_catalog_handle *catalog) {
+    tarn_create_options o = TARN_CREATE_OPTIONS_INIT;
+    const ingest_choices *c = &ingest_options;
+    tarn_code code = TARN_OK;
+    bool keyed = c->upsert || c->op_column != NULL ||
+                 (c->format != NULL && strncmp(c->format, "debezium", 8) == 0);
+    o.identifiers = c->identifiers != NULL ? c->identifiers : keyed ? c->key : NULL;
+    o.schema_text = c->schema;
+    if (o.schema_text == NULL) {
+        code = read_first(in);
+        o.schema_arrow = &in->first_schema;
+    }
+    if (code == TARN_OK) {
+        char *properties = creation_properties(in);
+        if (o.schema_arrow != NULL) {
+            require(&in->first_schema, o.identifiers);
+        }
+        o.partition_by = c->partition_by;
+        o.sort_by = c->sort_by;
+        o.properties_json = properties;
+        o.format_version = c->deletes != NULL && strcmp(c->deletes, "vector") == 0 ? 3 : 0;
+        code = app_create_table(catalog, in->table_name, &o);
+        in->created = code == TARN_OK;
+        free(properties);
+    }
+    if (!is_read_once(in)) {
+        drop_first(in);
+    }
+    return code == TARN_CONFLICT ? TARN_OK : code; /* somebody else made it meanwhile */
+}
+
+static void warn_if_there(const ingest *in) {
+    const ingest_choices *c = &ingest_options;
+    bool asked = c->schema != NULL || c->partition_by != NULL || c->sort_by != NULL ||
+                 c->identifiers != NULL || c->properties.count > 0;
+    if (asked && !the_app.quiet) {
+        fprintf(
+            stderr,
+            "tarn: table %s exists and stays as it is: the options of --create are not applied\n",
+            in->table_name);
+    }
+}
+
+static tarn_code read_schema(ingest *in) {
+    if (in->schema.release != NULL) {
+        in->schema.release(&in->schema);
+    }
+    return tarn_table_schema_arrow(in->table, &in->schema, &the_app.err);
+}
+
+tarn_code ingest_open_table(ingest *in) {
+    tarn_catalog_handle *catalog;
+    tarn_code code = app_catalog(&catalog);
+    if (code != TARN_OK) {
+        return code;
+    }
+    code = tarn_table_load(catalog, in->table_name, &in->table, &the_app.err);
+    if (code == TARN_OK && ingest_options.create) {
+        warn_if_there(in);
+    } else if (code == TARN_NOT_FOUND && ingest_options.create) {
+        code = create_table(in, catalog);
+        if (code == TARN_OK) {
+            code = tarn_table_load(catalog, in->table_name, &in->table, &the_app.err);
+        }
+    }
+    return code == TARN_OK ? read_schema(in) : code;
+}
+
+tarn_code ingest_open_sink(ingest *in) {
+    tarn_sink_options o;
+    ingest_fill_sink(&o);
+    return tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
+}
+
+/* ---- evolving it ---- */
+
+static bool put_type(text *t, const struct ArrowSchema *s);
+
+static bool put_parts(text *t, const struct ArrowSchema *s) {
+    bool ok = true;
+    text_add(t, "struct<");
+    for (int64_t i = 0; i < s->n_children && ok; i++) {
+        text_add(t, "%s", i > 0 ? ", `" : "`");
+        for (const char *c = s->children[i]->name; *c != '\0'; c++) {
+            text_add(t, *c == '`' ? "``" : "%c", *c);
+        }
+        text_add(t, "`: ");
+        ok = put_type(t, s->children[i]);
+    }
+    text_add(t, ">");
+    return ok;
+}
+
+/* A column's type as people write it; false: of a kind that no schema text has. */
+static bool put_type(text *t, const struct ArrowSchema *s) {
+    static const struct {
+        const char *format, *type;
+    } known[] = {{"b", "boolean"}, {"i", "int"},          {"l", "long"},           {"f", "float"},
+                 {"g", "double"},  {"u", "string"},       {"z", "binary"},         {"tdD", "date"},
+                 {"ttu", "time"},  {"tsu:", "timestamp"}, {"tsn:", "timestamp_ns"}};
+    const char *f = s->format;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(f, known[i].format) == 0) {
+            text_add(t, "%s", known[i].type);
+            return true;
+        }
+    }
+    if (strncmp(f, "tsu:", 4) == 0 || strncmp(f, "tsn:", 4) == 0) {
+        text_add(t, f[2] == 'u' ? "timestamptz" : "timestamptz_ns");
+    } else if (f[0] == 'd' && f[1] == ':') {
+        text_add(t, "decimal(%.*s, %s)", (int)strcspn(f + 2, ","), f + 2, strchr(f, ',') + 1);
+    } else if (strncmp(f, "w:", 2) == 0) {
+        text_add(t, "fixed[%s]", f + 2);
+    } else if (strcmp(f, "+s") == 0) {
+        return put_parts(t, s);
+    } else if (strcmp(f, "+l") == 0) {
+        text_add(t, "list<");
+        bool ok = put_type(t, s->children[0]);
+        text_add(t, ">");
+        return ok;
+    } else if (strcmp(f, "+m") == 0) {
+        text_add(t, "map<");
+        bool ok = put_type(t, s->children[0]->children[0]);
+        text_add(t, ", ");
+        ok = ok && put_type(t, s->children[0]->children[1]);
+        text_add(t, ">");
+        return ok;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static const struct ArrowSchema *find_column(const struct ArrowSchema *schema, const char *name) {
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        if (strcmp(schema->children[i]->name, name) == 0) {
+            return schema->children[i];
+        }
+    }
+    return NULL;
+}
+
+static void add_edit(text *edits, const char *op, const char *path, const struct ArrowSchema *s) {
+    text type = {0};
+    if (put_type(&type, s)) {
+        text_add(edits, "%s{\"op\":\"%s\",\"path\":", edits->len > 1 ? "," : "", op);
+        text_add_json(edits, path);
+        text_add(edits, ",\"type\":");
+        text_add_json(edits, type.data);
+        text_add(edits, "}");
+    }
+    free(type.data);
+}
+
+/* Whether a column of format `have` should become one of format `want`. */
+static bool is_wider(const char *have, const char *want) {
+    int p0, s0, p1, s1;
+    if (strcmp(have, "i") == 0 || strcmp(have, "f") == 0) {
+        return strcmp(want, have[0] == 'i' ? "l" : "g") == 0;
+    }
+    return sscanf(have, "d:%d,%d", &p0, &s0) == 2 && sscanf(want, "d:%d,%d", &p1, &s1) == 2 &&
+           s0 == s1 && p1 > p0;
+}
+
+static void compare(text *edits, const char *prefix, const struct ArrowSchema *table,
+                    const struct ArrowSchema *batch) {
+    for (int64_t i = 0; i < batch->n_children; i++) {
+        const struct ArrowSchema *column = batch->children[i];
+        const struct ArrowSchema *known = find_column(table, column->name);
+        text path = {0};
+        text_add(&path, "%s%s", prefix, column->name);
+        if (known == NULL) {
+            add_edit(edits, "add-column", path.data, column);
+        } else if (is_wider(known->format, column->format)) {
+            add_edit(edits, "update-type", path.data, column);
+        } else if (strcmp(known->format, "+s") == 0 && strcmp(column->format, "+s") == 0) {
+            text_add(&path, ".");
+            compare(edits, path.data, known, column);
+        }
+        free(path.data);
+    }
+}
+
+tarn_code ingest_evolve(ingest *in, const struct ArrowSchema *batch) {
+    text edits = {0};
+    tarn_outcome outcome = TARN_OUTCOME_INIT;
+    tarn_code code = TARN_OK;
+    text_add(&edits, "[");
+    compare(&edits, "", &in->schema, batch);
+    if (edits.len > 1) {
+        text_add(&edits, "]");
+        code = in->waiting > 0 ? ingest_checkpoint(in) : TARN_OK; /* in the columns of before */
+        if (code == TARN_OK) {
+            tarn_sink_free(in->sink);
+            in->sink = NULL;
+            code = tarn_table_refresh(in->table, &the_app.err);
+        }
+        code = code == TARN_OK ? tarn_table_alter(in->table, edits.data, &outcome, &the_app.err)
+                               : code;
+        code = code == TARN_OK ? read_schema(in) : code;
+        code = code == TARN_OK ? ingest_open_sink(in) : code;
+    }
+    free(edits.data);
+    return code;
+}
