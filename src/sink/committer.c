@@ -97,6 +97,16 @@ static tarn_code make_summary(committer *c, tarn_arena *arena, const sink_delta 
     return TARN_OK;
 }
 
+/* A vector holds all deletes of its file, so none may have come since. */
+static bool has_vectors(const write_result *w) {
+    for (int32_t i = 0; i < w->n_deletes; i++) {
+        if (w->deletes[i].format == TARN_FORMAT_PUFFIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *out,
                             tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -115,7 +125,7 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     request.n_removed_deletes = w->n_removed_deletes;
     request.referenced = w->referenced;
     request.n_referenced = w->n_referenced;
-    request.check_new_deletes = w->n_referenced > 0;
+    request.check_new_deletes = has_vectors(w) && w->n_referenced > 0;
     request.branch = c->options.branch;
     request.from_snapshot_id = w->n_referenced > 0 ? d->base_snapshot_id : TARN_NO_SNAPSHOT;
     request.commit_id = c->options.state != NULL ? d->commit_id : NULL;

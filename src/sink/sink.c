@@ -11,12 +11,16 @@ struct sink_job {
     sink_options options;
     tarn_table_version *version;
     tarn_table_version *writing; /* the version that the tasks were made for; NULL: no tasks */
+    tarn_table_version *shown;   /* the one before it, whose type the first rows have */
     tarn_store *own_store;       /* of the state, where none was given */
     sink_state *state;
     committer committer;
+    sink_keys keys;
     sink_task *tasks;
     int32_t n_tasks;
     int32_t turn; /* the task that the next batch goes to */
+    distributor *distributor;
+    old_files old; /* of writing's head, where deletes go by position */
     tarn_code broken;
     tarn_error broken_err;
     sink_counts total, last;
@@ -60,7 +64,11 @@ static tarn_code copy_options(sink_job *s, tarn_error *err) {
     o->branch = arena_str(&s->arena, branch);
     o->state_dir = arena_str(&s->arena, o->state_dir);
     o->sink_id = arena_str(&s->arena, o->sink_id);
-    if (o->branch.data == NULL || o->state_dir.data == NULL || o->sink_id.data == NULL) {
+    o->distribution = arena_str(&s->arena, o->distribution);
+    o->deletes = arena_str(&s->arena, o->deletes);
+    o->memory_bytes = o->memory_bytes != 0 ? o->memory_bytes : MEMORY_BYTES;
+    if (o->branch.data == NULL || o->state_dir.data == NULL || o->sink_id.data == NULL ||
+        o->distribution.data == NULL || o->deletes.data == NULL) {
         return err_nomem(err);
     }
     if (o->writers < 0 || o->writers > SINK_MAX_WRITERS) {
@@ -69,6 +77,26 @@ static tarn_code copy_options(sink_job *s, tarn_error *err) {
     }
     s->n_tasks = o->writers > 0 ? o->writers : 1;
     return TARN_OK;
+}
+
+static tarn_code open_keys(sink_job *s, tarn_error *err) {
+    keys_options options;
+    const sink_options *o = &s->options;
+    memset(&options, 0, sizeof options);
+    options.wanted = o->changes || o->upsert;
+    options.upsert = o->upsert;
+    options.names = o->key;
+    options.n_names = o->n_key;
+    options.deletes = o->deletes;
+    options.state_dir = o->state_dir;
+    options.branch = o->branch;
+    options.memory_bytes = o->memory_bytes / 2;
+    options.n_tasks = s->n_tasks;
+    if (options.wanted && o->append == COMMIT_REPLACE_PARTITIONS) {
+        return err_set(err, TARN_INVALID,
+                       "changes by key go with appends, not with replacing partitions");
+    }
+    return keys_init(&s->keys, s->env, o->catalog->store, &options, s->version->metadata, err);
 }
 
 static tarn_code recover(sink_job *s, tarn_error *err) {
@@ -108,6 +136,7 @@ tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out, 
     s->version = table_version_keep(options->version);
     arena_init(&s->arena, env);
     TRY(copy_options(s, err));
+    TRY(open_keys(s, err));
     TRY(open_state(s, err));
     TRY(recover(s, err));
     *out = s;
@@ -127,6 +156,11 @@ tarn_str sink_offsets(const sink_job *s) {
 
 /* ---- tasks ---- */
 
+static int64_t head_of(const sink_job *s, const tarn_table_version *version) {
+    const tarn_ref *ref = metadata_ref(version->metadata, s->options.branch);
+    return ref != NULL ? ref->snapshot_id : TARN_NO_SNAPSHOT;
+}
+
 static void free_tasks(sink_job *s) {
     for (int32_t i = 0; s->tasks != NULL && i < s->n_tasks; i++) {
         if (s->tasks[i].env != NULL) {
@@ -135,29 +169,87 @@ static void free_tasks(sink_job *s) {
     }
     env_free(s->env, s->tasks);
     s->tasks = NULL;
+    distributor_free(s->distributor);
+    s->distributor = NULL;
+    old_files_close(&s->old);
     table_version_release(s->writing);
     s->writing = NULL;
+    table_version_release(s->shown);
+    s->shown = NULL;
+}
+
+static bool is_indexed(const sink_job *s) {
+    return s->keys.kind == DELETE_POSITION || s->keys.kind == DELETE_VECTOR;
+}
+
+static void fill_delta(const sink_job *s, int32_t task, delta_options *o) {
+    const sink_keys *k = &s->keys;
+    memset(o, 0, sizeof *o);
+    o->store = s->options.catalog->store;
+    o->metadata = s->writing->metadata;
+    o->task_id = task;
+    o->memory_bytes = s->options.memory_bytes / (size_t)s->n_tasks / (is_indexed(s) ? 2 : 1);
+    o->kind = k->kind;
+    o->upsert = k->options.upsert;
+    o->key_ids = k->ids;
+    o->n_key_ids = k->n_ids;
+    o->key_type = k->type;
+    o->key_specs = k->specs;
+    o->n_key_specs = k->n_specs;
+    o->scratch_dir = k->scratch != NULL ? k->scratch[task] : NULL;
+    o->index = k->indexes != NULL ? k->indexes[task] : NULL;
+    o->old = &s->old;
+}
+
+/* Deletes by position are made for the newest head, so that what others did before this checkpoint
+ * is no conflict. Rows that are on their way have the schema that the caller saw. */
+static tarn_code refresh(sink_job *s, tarn_error *err) {
+    tarn_table_version *now;
+    tarn_code code = catalog_load(s->options.catalog, s->options.ident, &now, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    if (now->metadata->current_schema_id == s->version->metadata->current_schema_id &&
+        str_eq(now->metadata->table_uuid, s->version->metadata->table_uuid)) {
+        table_version_release(s->shown);
+        s->shown = s->version;
+        s->version = now;
+    } else {
+        table_version_release(now);
+    }
+    return TARN_OK;
 }
 
 static tarn_code make_tasks(sink_job *s, tarn_error *err) {
     tarn_code code = TARN_OK;
-    size_t memory = s->options.memory_bytes != 0 ? s->options.memory_bytes : MEMORY_BYTES;
     if (s->tasks != NULL) {
         return TARN_OK;
+    }
+    if (is_indexed(s)) {
+        TRY(refresh(s, err));
+    }
+    if (is_indexed(s) && s->committer.pending != NULL) {
+        return err_set(err, TARN_INVALID,
+                       "with deletes by position a checkpoint is committed before rows of the next "
+                       "are written");
     }
     s->tasks = env_calloc(s->env, (size_t)s->n_tasks, sizeof *s->tasks);
     if (s->tasks == NULL) {
         return err_nomem(err);
     }
     s->writing = table_version_keep(s->version);
+    const tarn_metadata *m = s->writing->metadata;
+    int64_t head = head_of(s, s->writing);
+    TRY(keys_begin(&s->keys, m, head, err));
+    if (is_indexed(s)) {
+        TRY(old_files_open(&s->old, s->env, s->options.catalog->store, m, head, err));
+    }
+    TRY(distributor_new(s->env, m, s->options.distribution, &s->keys, s->n_tasks, &s->distributor,
+                        err));
     for (int32_t i = 0; i < s->n_tasks; i++) {
         delta_options options;
         delta_writer *writer;
-        memset(&options, 0, sizeof options);
-        options.store = s->options.catalog->store;
-        options.metadata = s->writing->metadata;
-        options.task_id = i;
-        options.memory_bytes = memory / (size_t)s->n_tasks;
+        fill_delta(s, i, &options);
         TRY(delta_writer_new(s->env, &options, &writer, err));
         task_init(&s->tasks[i], s->env, writer, s->n_tasks == 1);
     }
@@ -202,10 +294,63 @@ static tarn_code check_required(const tarn_type *root, const tarn_batch *batch, 
     return TARN_OK;
 }
 
+static tarn_code check_kinds(const sink_job *s, const uint8_t *kinds, int64_t rows,
+                             tarn_error *err) {
+    for (int64_t i = 0; kinds != NULL && i < rows; i++) {
+        if (kinds[i] > TARN_ROW_DELETE) {
+            return err_set(err, TARN_INVALID, "row %lld of a batch had kind %d; kinds are 0 to 3",
+                           (long long)i + 1, kinds[i]);
+        }
+        if (kinds[i] != TARN_ROW_INSERT && s->keys.kind == DELETE_NONE) {
+            return err_set(err, TARN_INVALID,
+                           "row %lld of a batch was an update or a delete; the sink was opened for "
+                           "appends, without a key",
+                           (long long)i + 1);
+        }
+    }
+    return TARN_OK;
+}
+
+static tarn_code write_some(sink_job *s, int32_t task, const tarn_batch *batch,
+                            const uint8_t *kinds, const task_rows *rows, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_batch some;
+    uint8_t *some_kinds = NULL;
+    memset(&some, 0, sizeof some);
+    TRY(batch_gather(s->env, batch, rows->rows, rows->n, &some, err));
+    if (kinds != NULL) {
+        some_kinds = env_alloc(s->env, (size_t)rows->n);
+        if (some_kinds == NULL) {
+            code = err_nomem(err);
+            goto done;
+        }
+        for (int64_t i = 0; i < rows->n; i++) {
+            some_kinds[i] = kinds[rows->rows[i]];
+        }
+    }
+    TRY(task_write(&s->tasks[task], &some, some_kinds, err));
+done:
+    env_free(s->env, some_kinds);
+    batch_release(&some);
+    return code;
+}
+
 static tarn_code write_rows(sink_job *s, tarn_batch *batch, const uint8_t *kinds, tarn_error *err) {
-    sink_task *task = &s->tasks[s->turn];
-    s->turn = (s->turn + 1) % s->n_tasks;
-    return task_write(task, batch, kinds, err);
+    tarn_code code = TARN_OK;
+    const task_rows *lists;
+    if (distributor_is_whole(s->distributor)) {
+        sink_task *task = &s->tasks[s->turn % s->n_tasks];
+        s->turn = (s->turn + 1) % s->n_tasks;
+        return task_write(task, batch, kinds, err);
+    }
+    TRY(distributor_route(s->distributor, batch, &lists, err));
+    for (int32_t i = 0; i < s->n_tasks; i++) {
+        if (lists[i].n > 0) {
+            TRY(write_some(s, i, batch, kinds, &lists[i], err));
+        }
+    }
+done:
+    return code;
 }
 
 tarn_code sink_write(sink_job *s, tarn_batch *batch, const uint8_t *kinds, tarn_error *err) {
@@ -214,12 +359,14 @@ tarn_code sink_write(sink_job *s, tarn_batch *batch, const uint8_t *kinds, tarn_
         return refuse_broken(s, err);
     }
     TRY(check_required(metadata_schema(sink_version(s)->metadata)->root, batch, err));
+    TRY(check_kinds(s, kinds, batch_rows(batch), err));
+    TRY(keys_check(&s->keys, batch, err));
     TRY(make_tasks(s, err));
     code = write_rows(s, batch, kinds, err);
     if (code == TARN_OK) {
         batch_release(batch);
-    } else if (code != TARN_INVALID) {
-        break_sink(s, code, err);
+    } else if (code != TARN_INVALID || s->n_tasks > 1 || s->keys.kind != DELETE_NONE) {
+        break_sink(s, code, err); /* part of the batch may be in */
     }
 done:
     return code;
@@ -270,6 +417,50 @@ static tarn_code add_result(tarn_arena *arena, write_result *all, const write_re
     return TARN_OK;
 }
 
+/* Files of this checkpoint are live when its snapshot is; only older ones can be taken away. */
+static tarn_code keep_old_referenced(sink_job *s, tarn_arena *arena, write_result *r,
+                                     tarn_error *err) {
+    int32_t n = 0;
+    tarn_str *old = ARENA_ARRAY(arena, tarn_str, (size_t)r->n_referenced + 1);
+    if (old == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < r->n_referenced && s->old.plan != NULL; i++) {
+        if (map_find(&s->old.by_path, r->referenced[i]) != NULL) {
+            old[n++] = r->referenced[i];
+        }
+    }
+    r->referenced = old;
+    r->n_referenced = n;
+    return TARN_OK;
+}
+
+/* Deletes by position of all tasks, as one: a data file gets one vector. */
+static tarn_code close_deletes(sink_job *s, tarn_arena *arena, write_result *all, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    delete_writer_options options;
+    delete_writer *writer = NULL;
+    bool any = false;
+    for (int32_t i = 0; i < s->n_tasks; i++) {
+        any = any || delta_writer_has_deletes(s->tasks[i].writer);
+    }
+    if (!any) {
+        return TARN_OK;
+    }
+    memset(&options, 0, sizeof options);
+    options.metadata = s->writing->metadata;
+    options.kind = s->writing->metadata->format_version > 2 ? DELETE_VECTOR : DELETE_POSITION;
+    TRY(delete_writer_new(s->env, s->options.catalog->store, &options, &writer, err));
+    for (int32_t i = 0; i < s->n_tasks; i++) {
+        TRY(delta_writer_give(s->tasks[i].writer, writer, err));
+    }
+    TRY(delete_writer_close(writer, arena, all, err));
+    TRY(keep_old_referenced(s, arena, all, err));
+done:
+    delete_writer_free(writer);
+    return code;
+}
+
 static tarn_code close_tasks(sink_job *s, tarn_arena *arena, write_result *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     write_result all;
@@ -291,6 +482,7 @@ static tarn_code close_tasks(sink_job *s, tarn_arena *arena, write_result *out, 
             goto done;
         }
     }
+    TRY(close_deletes(s, arena, &all, err));
     *out = all;
 done:
     if (code != TARN_OK) {
@@ -333,11 +525,6 @@ tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out, tarn_erro
     return code;
 }
 
-static int64_t head_of(const sink_job *s) {
-    const tarn_ref *ref = metadata_ref(s->version->metadata, s->options.branch);
-    return ref != NULL ? ref->snapshot_id : TARN_NO_SNAPSHOT;
-}
-
 tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     sink_pending *p;
@@ -348,7 +535,7 @@ tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out, tarn_er
     if (p == NULL) {
         return err_nomem(err);
     }
-    p->delta.base_snapshot_id = head_of(s);
+    p->delta.base_snapshot_id = head_of(s, sink_version(s));
     p->delta.offsets = STR_NULL;
     if (offsets != NULL) {
         p->delta.offsets = arena_str(&p->arena, str_of(offsets));
@@ -382,11 +569,32 @@ static void give_up(sink_job *s, tarn_code code, const tarn_error *err) {
     }
 }
 
+/* The indexes stand for the new snapshot if nobody else's lies between it and what they stood for;
+ * else they read what they lack before they are next used. */
+static void follow_commit(sink_job *s, const commit_outcome *out, int64_t base) {
+    tarn_error err = TARN_ERROR_INIT;
+    const tarn_snapshot *now =
+        out->version != NULL ? metadata_snapshot_by_id(out->version->metadata, out->snapshot_id)
+                             : NULL;
+    if (now != NULL && now->parent_id == base) {
+        if (keys_apply(&s->keys, out->snapshot_id, &err) == TARN_OK) {
+            return;
+        }
+        env_log(s->env, TARN_LOG_WARN, "sink", "keys", "%s", err.message);
+    }
+    keys_discard(&s->keys);
+}
+
 tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out, tarn_error *err) {
+    const sink_pending *first = s->committer.pending;
+    int64_t base = first != NULL ? first->delta.base_snapshot_id : TARN_NO_SNAPSHOT;
     tarn_code code = committer_run(&s->committer, checkpoint, out, err);
     if (code == TARN_CONFLICT && s->state != NULL && out->kind == TARN_NOT_COMMITTED &&
         s->committer.pending != NULL && s->committer.pending->delta.written.n_referenced > 0) {
         give_up(s, code, err);
+    }
+    if (is_indexed(s) && (out->version != NULL || code != TARN_OK)) {
+        follow_commit(s, out, base);
     }
     if (out->version != NULL) {
         sink_adopt(s, table_version_keep(out->version));
@@ -417,10 +625,11 @@ void sink_free(sink_job *s) {
     if (s == NULL) {
         return;
     }
-    free_tasks(s);
+    free_tasks(s); /* also what is left of tasks that could not be made */
     if (s->committer.env != NULL) {
         committer_release(&s->committer);
     }
+    keys_release(&s->keys);
     sink_state_close(s->state);
     store_close(s->own_store);
     table_version_release(s->version);

@@ -12,6 +12,8 @@
 #define SINK_SINK_H
 
 #include "sink/committer.h"
+#include "sink/distribute.h"
+#include "table/row_kind.h"
 
 #define SINK_MAX_WRITERS 256
 
@@ -27,6 +29,12 @@ typedef struct sink_options {
     tarn_store *state_store;     /* NULL: the one for state_dir */
     tarn_str sink_id;            /* len 0: the state's, or none */
     int32_t writers;             /* 0: 1 */
+    tarn_str distribution;       /* len 0: as the table says */
+    bool changes;                /* rows come with kinds */
+    bool upsert;                 /* an insert takes the place of its key's row */
+    const tarn_str *key;         /* names, outlive the sink; NULL: the identifier fields */
+    int32_t n_key;
+    tarn_str deletes; /* len 0: as the table says */
     int32_t empty_every;
     bool hold;        /* what is pending at open is complete up to `complete` only */
     int64_t complete; /* with hold */
@@ -43,7 +51,8 @@ tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out,
 /* The version whose current schema the rows of sink_write have. */
 const tarn_table_version *sink_version(const sink_job *s);
 tarn_str sink_offsets(const sink_job *s); /* of the last committed checkpoint; data NULL: none */
-/* INVALID: the batch was not taken. Other failures: see the invariants. */
+/* kinds: one a row (tarn_row_kind), or NULL. INVALID: the batch was not taken. Other failures: see
+ * the invariants. */
 tarn_code sink_write(sink_job *s, tarn_batch *batch, const uint8_t *kinds,
                      tarn_error *err) TARN_MUST_USE; /* takes the batch on success */
 /* Closes the files and makes them durable with the offsets, as checkpoint number *out. */

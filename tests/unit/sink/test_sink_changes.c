@@ -1,0 +1,404 @@
+/* Goal: a table fed by changes or upserts holds exactly the last row of each key, for every kind of
+ * deletes, any number of writers, partitions, checkpoints and kills. Method: random streams over
+ * few keys beside a model in memory; the table is read by our own scan after every checkpoint.
+ * Single rules (B14, null keys, ...) have tests of their own. */
+#include "sink_case.h"
+
+static tarn_error err;
+
+#define KEYS 24
+
+typedef struct model {
+    bool there[KEYS];
+    int32_t value[KEYS];
+} model;
+
+typedef struct stream {
+    sink_case t;
+    model now, durable;
+    uint64_t chance;
+    int32_t next_value;
+    bool upsert;
+} stream;
+
+static uint32_t draw(stream *s, uint32_t below) {
+    s->chance = s->chance * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(s->chance >> 33) % below;
+}
+
+static void put_row(char *lines, int32_t id, int32_t value) {
+    size_t len = strlen(lines);
+    (void)snprintf(lines + len, 8000 - len, "{\"id\":%d,\"day\":%d,\"v\":%d}\n", (int)id,
+                   (int)value % 3, (int)value);
+}
+
+/* One change of a key, as one or two rows. */
+static size_t change(stream *s, char *lines, uint8_t *kinds, size_t n) {
+    int32_t id = (int32_t)draw(s, KEYS);
+    model *m = &s->now;
+    bool remove = draw(s, 4) == 0;
+    if (remove && (m->there[id] || s->upsert)) {
+        kinds[n++] = TARN_ROW_DELETE;
+        put_row(lines, id, m->there[id] ? m->value[id] : 0);
+        m->there[id] = false;
+        return n;
+    }
+    if (m->there[id] && !s->upsert) {
+        if (draw(s, 3) != 0) { /* else the old row does not come */
+            kinds[n++] = TARN_ROW_UPDATE_BEFORE;
+            put_row(lines, id, m->value[id]);
+        }
+        kinds[n++] = TARN_ROW_UPDATE_AFTER;
+    } else {
+        kinds[n++] = TARN_ROW_INSERT;
+    }
+    m->there[id] = true;
+    m->value[id] = s->next_value++;
+    put_row(lines, id, m->value[id]);
+    return n;
+}
+
+static void write_batch(stream *s) {
+    char lines[8000] = "";
+    uint8_t kinds[64];
+    size_t n = 0;
+    for (uint32_t i = draw(s, 20) + 1; i > 0; i--) {
+        n = change(s, lines, kinds, n);
+    }
+    assert_ok(sink_case_write(&s->t, lines, kinds, &err));
+}
+
+static void check(stream *s) {
+    char lines[8000] = "";
+    for (int32_t id = 0; id < KEYS; id++) {
+        if (s->durable.there[id]) {
+            put_row(lines, id, s->durable.value[id]);
+        }
+    }
+    sink_case_rows_are(&s->t, lines);
+}
+
+/* Others rewrite the table: its first data file again under a new name. */
+static void compact(stream *s) {
+    tarn_arena arena;
+    tarn_plan *plan = NULL;
+    tarn_scan *scan = NULL;
+    data_writer *writer = NULL;
+    data_writer_options options;
+    write_result written;
+    commit_request request;
+    commit_outcome outcome;
+    table_case *c = &s->t.c;
+    arena_init(&arena, c->env);
+    memset(&options, 0, sizeof options);
+    memset(&written, 0, sizeof written);
+    memset(&request, 0, sizeof request);
+    tarn_table_version *version = case_load(c);
+    scan_options scan_opts = case_scan_options();
+    scan_opts.metadata = version->metadata;
+    options.metadata = version->metadata;
+    assert_ok(plan_new(c->env, c->catalog->store, &scan_opts, &plan, &err));
+    assert_ok(scan_open(plan, &scan, &err));
+    assert_ok(data_writer_new(c->env, c->catalog->store, &options, &writer, &err));
+    for (;;) {
+        tarn_batch batch;
+        memset(&batch, 0, sizeof batch);
+        assert_ok(scan_next(scan, &batch, &err));
+        if (batch_rows(&batch) == 0) {
+            batch_release(&batch);
+            break;
+        }
+        assert_ok(data_writer_write(writer, &batch, &err));
+        batch_release(&batch);
+    }
+    assert_ok(data_writer_close(writer, &arena, &written, &err));
+    tarn_entry *removed = ARENA_ARRAY(&arena, tarn_entry, (size_t)plan->n_tasks + 1);
+    for (int64_t i = 0; i < plan->n_tasks; i++) {
+        removed[i].file = plan->tasks[i].file;
+        removed[i].sequence_number = plan->tasks[i].sequence_number;
+    }
+    request.kind = COMMIT_OVERWRITE;
+    request.added = written.files;
+    request.n_added = written.n_files;
+    request.removed = removed;
+    request.n_removed = (int32_t)plan->n_tasks;
+    request.from_snapshot_id = version->metadata->current_snapshot_id;
+    if (plan->n_tasks > 0) {
+        assert_ok(commit_run(c->env, c->catalog, &c->ident, NULL, &request, &outcome, &err));
+        table_version_release(outcome.version);
+    }
+    data_writer_free(writer);
+    scan_close(scan);
+    plan_free(plan);
+    table_version_release(version);
+    arena_release(&arena);
+}
+
+/* The end of a checkpoint: committed, or durable and killed, or killed before. */
+static void checkpoint(stream *s) {
+    int64_t n;
+    uint32_t what = draw(s, 10);
+    if (what == 0) {
+        sink_case_close(&s->t);
+        s->now = s->durable;
+        assert_ok(sink_case_open(&s->t, &err));
+    } else if (what == 1) {
+        assert_ok(sink_precommit(s->t.sink, "x", &n, &err));
+        sink_case_close(&s->t);
+        assert_ok(sink_case_open(&s->t, &err));
+        s->durable = s->now;
+    } else {
+        if (what == 2) { /* in the middle: positions that were found are of no use any more */
+            compact(s);
+        }
+        tarn_code code = sink_case_checkpoint(&s->t, "x", &err);
+        if (code == TARN_CONFLICT) {
+            assert_int_equal(what, 2);
+            assert_code(sink_case_checkpoint(&s->t, "x", &err), TARN_CONFLICT);
+            assert_non_null(strstr(err.message, "opened again"));
+            sink_case_close(&s->t);
+            s->now = s->durable;
+            assert_ok(sink_case_open(&s->t, &err));
+        } else {
+            assert_code(code, TARN_OK);
+            s->durable = s->now;
+        }
+    }
+    check(s);
+    if (draw(s, 8) == 0) {
+        compact(s);
+        check(s);
+    }
+    if (draw(s, 6) == 0) {
+        sink_case_close(&s->t);
+        assert_ok(sink_case_open(&s->t, &err));
+    }
+}
+
+static void open_stream(stream *s, tarn_env *env, int32_t version, const char *deletes,
+                        const char *partition_by, int32_t writers, bool upsert) {
+    static const tarn_str key = {"id", 2};
+    memset(s, 0, sizeof *s);
+    s->upsert = upsert;
+    s->chance =
+        (uint64_t)version * 77 + (uint64_t)writers * 31 + (upsert ? 7 : 0) + (uint64_t)deletes[0];
+    sink_case_init(&s->t, env, CASE_SQLITE_FILE);
+    case_table(&s->t.c, version, "id int not null, day int, v int", partition_by, NULL);
+    s->t.options.key = &key;
+    s->t.options.n_key = 1;
+    s->t.options.changes = true;
+    s->t.options.upsert = upsert;
+    s->t.options.deletes = str_of(deletes);
+    s->t.options.writers = writers;
+    s->t.options.memory_bytes = 16 << 20;
+    assert_ok(sink_case_open(&s->t, &err));
+}
+
+static void run_stream(int32_t version, const char *deletes, const char *partition_by,
+                       int32_t writers, bool upsert) {
+    tarn_env *env = test_env();
+    stream *s = malloc(sizeof *s);
+    open_stream(s, env, version, deletes, partition_by, writers, upsert);
+    int rounds = test_every() ? 60 : 12;
+    for (int i = 0; i < rounds; i++) {
+        for (uint32_t b = draw(s, 4); b > 0; b--) {
+            write_batch(s);
+        }
+        checkpoint(s);
+    }
+    sink_case_done(&s->t);
+    free(s);
+    test_env_done(env);
+}
+
+static void test_equality(void **state) {
+    (void)state;
+    for (int32_t version = 2; version <= 3; version++) {
+        for (int32_t writers = 1; writers <= 3; writers += 2) {
+            run_stream(version, "equality", NULL, writers, true);
+            run_stream(version, "equality", NULL, writers, false);
+            run_stream(version, "equality", "bucket(4, id)", writers, true);
+        }
+    }
+}
+
+static void test_position(void **state) {
+    (void)state;
+    for (int32_t writers = 1; writers <= 3; writers += 2) {
+        run_stream(2, "position", NULL, writers, true);
+        run_stream(2, "position", "day", writers, false);
+    }
+}
+
+static void test_vector(void **state) {
+    (void)state;
+    for (int32_t writers = 1; writers <= 3; writers += 2) {
+        run_stream(3, "vector", NULL, writers, true);
+        run_stream(3, "vector", "day", writers, false);
+    }
+}
+
+/* B14: within one checkpoint, and with more keys than memory holds. */
+static void test_one_checkpoint(void **state) {
+    (void)state;
+    static const char *const deletes[] = {"equality", "position"};
+    for (int i = 0; i < 2; i++) {
+        tarn_env *env = test_env();
+        stream *s = malloc(sizeof *s);
+        open_stream(s, env, 2, deletes[i], NULL, 1, true);
+        static const uint8_t kinds[] = {TARN_ROW_INSERT, TARN_ROW_INSERT, TARN_ROW_DELETE,
+                                        TARN_ROW_INSERT, TARN_ROW_INSERT};
+        assert_ok(sink_case_write(&s->t,
+                                  "{\"id\":1,\"v\":1}\n{\"id\":2,\"v\":1}\n{\"id\":2,\"v\":1}\n"
+                                  "{\"id\":3,\"v\":1}\n{\"id\":1,\"v\":2}\n",
+                                  kinds, &err));
+        assert_ok(sink_case_write(&s->t, "{\"id\":3,\"v\":2}\n", NULL, &err));
+        assert_ok(sink_case_checkpoint(&s->t, NULL, &err));
+        sink_case_rows_are(&s->t,
+                           "{\"id\":1,\"day\":null,\"v\":2}\n{\"id\":3,\"day\":null,\"v\":2}\n");
+        assert_int_equal(sink_case_snapshots(&s->t), 1);
+        sink_case_done(&s->t);
+        free(s);
+        test_env_done(env);
+    }
+}
+
+static void write_many(sink_case *t, int from, int to, int v) {
+    tarn_buf lines;
+    buf_init(&lines, t->c.env, 0);
+    for (int i = from; i < to; i++) {
+        assert_ok(buf_printf(&lines, &err, "{\"id\":%d,\"v\":%d}\n", i, v));
+        if (i % 8192 == 8191 || i == to - 1) {
+            assert_ok(buf_append_char(&lines, '\0', &err));
+            assert_ok(sink_case_write(t, (const char *)lines.data, NULL, &err));
+            buf_reset(&lines);
+        }
+    }
+    buf_release(&lines);
+}
+
+static int64_t count_rows(sink_case *t, const char *where) {
+    tarn_buf out;
+    scan_options options = case_scan_options();
+    buf_init(&out, t->c.env, 0);
+    assert_ok(case_scan(&t->c, &options, where, &out, NULL, &err));
+    int64_t rows = 0;
+    for (size_t i = 0; i < out.len; i++) {
+        rows += out.data[i] == '\n' ? 1 : 0;
+    }
+    buf_release(&out);
+    return rows;
+}
+
+static void test_many_keys(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    sink_case t;
+    static const tarn_str key = {"id", 2};
+    sink_case_init(&t, env, CASE_SQLITE_FILE);
+    case_table(&t.c, 2, "id int not null, v int", NULL, NULL);
+    t.options.key = &key;
+    t.options.n_key = 1;
+    t.options.upsert = true;
+    t.options.deletes = STR("equality");
+    t.options.memory_bytes = 8 << 20; /* the keys alone take more than their part of it */
+    assert_ok(sink_case_open(&t, &err));
+    write_many(&t, 0, 120000, 1);
+    assert_true(sink_case_count(&t, "scratch-", NULL) == 1);
+    write_many(&t, 0, 100, 2);
+    assert_ok(sink_case_checkpoint(&t, NULL, &err));
+    assert_int_equal(sink_case_snapshots(&t), 1);
+    assert_int_equal(count_rows(&t, NULL), 120000);
+    assert_int_equal(count_rows(&t, "v = 2"), 100);
+    sink_case_done(&t);
+    /* Without a place to spill to, the limit is told. */
+    sink_case_init(&t, env, CASE_SQLITE_FILE);
+    case_table(&t.c, 2, "id int not null, v int", NULL, NULL);
+    t.options.key = &key;
+    t.options.n_key = 1;
+    t.options.upsert = true;
+    t.options.deletes = STR("equality");
+    t.options.memory_bytes = 1 << 20;
+    t.options.state_dir = STR_NULL;
+    assert_ok(sink_case_open(&t, &err));
+    tarn_buf lines;
+    buf_init(&lines, env, 0);
+    for (int i = 0; i < 60000; i++) {
+        assert_ok(buf_printf(&lines, &err, "{\"id\":%d,\"v\":1}\n", i));
+    }
+    assert_ok(buf_append_char(&lines, '\0', &err));
+    assert_code(sink_case_write(&t, (const char *)lines.data, NULL, &err), TARN_LIMIT);
+    assert_non_null(strstr(err.message, "state folder"));
+    buf_release(&lines);
+    sink_case_done(&t);
+    test_env_done(env);
+}
+
+static tarn_code try_open(sink_case *t, const char *key, const char *deletes) {
+    static tarn_str name;
+    name = str_of(key);
+    t->options.key = key != NULL ? &name : NULL;
+    t->options.n_key = key != NULL ? 1 : 0;
+    t->options.deletes = str_of(deletes);
+    t->options.upsert = true;
+    tarn_code code = sink_case_open(t, &err);
+    sink_case_close(t);
+    return code;
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    sink_case t;
+    sink_case_init(&t, env, CASE_SQLITE_FILE);
+    case_table(&t.c, 2, "id int not null, f double, day int, s struct<x: int>", "day", NULL);
+    assert_code(try_open(&t, NULL, "equality"), TARN_INVALID);
+    assert_non_null(strstr(err.message, "identifier"));
+    assert_code(try_open(&t, "nope", "equality"), TARN_INVALID);
+    assert_code(try_open(&t, "f", "equality"), TARN_INVALID);
+    assert_code(try_open(&t, "s", "equality"), TARN_INVALID);
+    assert_code(try_open(&t, "s.x", "equality"), TARN_UNSUPPORTED);
+    assert_code(try_open(&t, "id", NULL), TARN_INVALID);
+    assert_non_null(strstr(err.message, "tarn.row-deletes"));
+    assert_code(try_open(&t, "id", "sideways"), TARN_INVALID);
+    assert_code(try_open(&t, "id", "vector"), TARN_INVALID);
+    t.options.append = COMMIT_REPLACE_PARTITIONS;
+    assert_code(try_open(&t, "id", "position"), TARN_INVALID);
+    t.options.append = COMMIT_FAST_APPEND;
+    t.options.state_dir = STR_NULL;
+    assert_code(try_open(&t, "id", "position"), TARN_INVALID);
+    assert_non_null(strstr(err.message, "state folder"));
+    t.options.state_dir = str_of(t.state_dir);
+    assert_code(try_open(&t, "id", "equality"), TARN_OK);
+    assert_ok(sink_case_open(&t, &err));
+    assert_code(sink_case_write(&t, "{\"id\":1,\"day\":1}\n", NULL, &err), TARN_INVALID);
+    assert_non_null(strstr(err.message, "day"));
+    sink_case_close(&t);
+    t.options.deletes = STR("position");
+    tarn_str names[2] = {STR("id"), STR("day")};
+    t.options.key = names;
+    t.options.n_key = 2;
+    assert_ok(sink_case_open(&t, &err));
+    assert_code(sink_case_write(&t, "{\"id\":1,\"day\":1}\n{\"id\":2}\n", NULL, &err),
+                TARN_INVALID);
+    assert_non_null(strstr(err.message, "day"));
+    assert_non_null(strstr(err.message, "row 2"));
+    static const uint8_t bad[] = {4};
+    assert_code(sink_case_write(&t, "{\"id\":1,\"day\":1}\n", bad, &err), TARN_INVALID);
+    sink_case_close(&t);
+    t.options.upsert = false;
+    assert_ok(sink_case_open(&t, &err));
+    static const uint8_t gone[] = {TARN_ROW_DELETE};
+    assert_code(sink_case_write(&t, "{\"id\":1,\"day\":1}\n", gone, &err), TARN_INVALID);
+    sink_case_done(&t);
+    test_env_done(env);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_checkpoint), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_equality),       cmocka_unit_test(test_position),
+        cmocka_unit_test(test_vector),         cmocka_unit_test(test_many_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
