@@ -602,6 +602,10 @@ done:
     return code;
 }
 
+int32_t data_writer_open_files(const data_writer *w) {
+    return w->n_open;
+}
+
 void data_writer_free(data_writer *w) {
     if (w == NULL) {
         return;

@@ -2,8 +2,8 @@
  *
  * A key is, for each field: a byte that puts nulls first or last, then the value so that unsigned
  * bytes compare as values do (big-endian, sign turned; text with its zeros escaped and an end), all
- * of its bits turned where the order descends. Ranks hold the first 8 bytes, so that most
- * comparisons look no further; a merge sort keeps equal rows in their order. */
+ * of its bits turned where the order descends. Ranks hold the first 8 bytes in which keys differ,
+ * so that most comparisons look no further; a merge sort keeps equal rows in their order. */
 #include "write/files/row_order.h"
 
 #define PREFIX_BYTES 8
@@ -232,8 +232,9 @@ static bool is_above(const row_order *order, const row_rank *a, const row_rank *
     if (a->prefix != b->prefix) {
         return a->prefix > b->prefix;
     }
-    return str_cmp(str_from(key_of(order, a->row), PREFIX_BYTES),
-                   str_from(key_of(order, b->row), PREFIX_BYTES)) > 0;
+    size_t seen = order->shared + PREFIX_BYTES;
+    return str_cmp(str_from(key_of(order, a->row), seen), str_from(key_of(order, b->row), seen)) >
+           0;
 }
 
 static void sort_run(const row_order *order, row_rank *ranks, int64_t n) {
@@ -279,6 +280,20 @@ static row_rank *sort_ranks(const row_order *order, row_rank *ranks, row_rank *s
     return ranks;
 }
 
+static size_t shared_bytes(const row_order *order) {
+    tarn_str first = order->n > 0 ? key_of(order, 0) : STR("");
+    size_t shared = first.len;
+    for (int64_t i = 1; i < order->n && shared > 0; i++) {
+        tarn_str key = key_of(order, (int32_t)i);
+        size_t n = 0;
+        while (n < shared && n < key.len && key.data[n] == first.data[n]) {
+            n++;
+        }
+        shared = n;
+    }
+    return shared;
+}
+
 static uint64_t prefix_of(tarn_str key) {
     uint8_t bytes[PREFIX_BYTES] = {0};
     memcpy(bytes, key.data, key.len < PREFIX_BYTES ? key.len : PREFIX_BYTES);
@@ -302,9 +317,10 @@ tarn_code row_order_make(const row_sorter *sorter, tarn_env *env, const tarn_bat
         goto done;
     }
     TRY(make_keys(sorter, batch, out, err));
+    out->shared = shared_bytes(out);
     for (size_t i = 0; i < n; i++) {
         ranks[i].row = (int32_t)i;
-        ranks[i].prefix = prefix_of(key_of(out, (int32_t)i));
+        ranks[i].prefix = prefix_of(str_from(key_of(out, (int32_t)i), out->shared));
     }
     const row_rank *sorted = sort_ranks(out, ranks, ranks + n);
     for (size_t i = 0; i < n; i++) {

@@ -17,7 +17,7 @@ tarn_code row_sorter_new(tarn_arena *arena, const tarn_type *root, const tarn_so
 #define ROW_ORDER_BYTES 48
 
 typedef struct row_rank {
-    uint64_t prefix; /* of the key, big-endian */
+    uint64_t prefix; /* of the key behind what all share, big-endian */
     int32_t row;
 } row_rank;
 
@@ -27,7 +27,8 @@ typedef struct row_order {
     int32_t *rows; /* the batch's row numbers in order; equal rows as they came */
     int64_t n;
     tarn_buf keys;
-    size_t *ends; /* of the key of each row of the batch, in keys */
+    size_t *ends;  /* of the key of each row of the batch, in keys */
+    size_t shared; /* bytes that all keys begin with */
 } row_order;
 
 /* *out is to be released also after a failure. */
