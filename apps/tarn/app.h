@@ -117,5 +117,6 @@ int cmd_log(int argc, char **argv);
 int cmd_file(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_import(int argc, char **argv);
 
 #endif

@@ -1,4 +1,5 @@
-/* tarn/maintain.h - looking after tables: the check. */
+/* tarn/maintain.h - looking after tables: the check, and the import of files
+ * that are there already. */
 #ifndef TARN_MAINTAIN_H
 #define TARN_MAINTAIN_H
 
@@ -51,6 +52,51 @@ tarn_table_check(tarn_table *table,                 /* @borrow */
                  const tarn_check_options *options, /* @borrow, may be NULL */
                  tarn_check_report *report,         /* @borrow */
                  tarn_error *err /* @borrow, may be NULL */);
+
+typedef struct tarn_import_options {
+    uint32_t struct_size;
+    bool create; /* make the table where there is none: columns are the union of the files' */
+    /* create: "day(ts), region"; NULL: each key of the folders' names, as it is. @borrow */
+    const char *partition_by;
+    /* create: types of folder keys that are not to be inferred, "month int, code string"; NULL:
+       int, long or date where every value is written so, else string. @borrow */
+    const char *key_types;
+    int32_t format_version;      /* create; 0: 2 */
+    const char *properties_json; /* create; NULL: none. @borrow */
+    bool dry_run;                /* look at every file, change nothing */
+    bool skip_existing;          /* files that the table has are left out, not refused */
+    bool merge_append;           /* merge small manifests, as commit.manifest.* say */
+    void (*progress)(void *ctx, int64_t done, int64_t total); /* files; NULL: none. @borrow */
+    void *progress_ctx;                                       /* @borrow */
+} tarn_import_options;
+
+#define TARN_IMPORT_OPTIONS_INIT                                                                   \
+    { sizeof(tarn_import_options), false, NULL, NULL, 0, NULL, false, false, false, NULL, NULL }
+
+typedef struct tarn_import_report {
+    uint32_t struct_size;
+    int64_t files, skipped, rows, bytes;
+    bool created;
+} tarn_import_report;
+
+#define TARN_IMPORT_REPORT_INIT                                                                    \
+    { sizeof(tarn_import_report), 0, 0, 0, 0, false }
+
+/* Makes the Parquet and Avro files below a folder (hive-style, "k=v" folders, or flat) a table's
+ * data files, where they lie and as they are, in one commit. Partition values come from the
+ * folders' names, each percent-decoded once, "__HIVE_DEFAULT_PARTITION__" being null; where a
+ * folder is silent, from statistics that leave one value. Counts and bounds come from the footers.
+ * Files without field ids are read by the property schema.name-mapping.default, which is set where
+ * it is missing. INVALID, UNSUPPORTED and CORRUPT name the file and the reason; then nothing was
+ * committed. The files belong to the table from then on. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_table_import(tarn_catalog_handle *catalog,       /* @borrow */
+                  const char *table,                  /* @borrow */
+                  const char *folder,                 /* @borrow */
+                  const tarn_import_options *options, /* @borrow, may be NULL */
+                  tarn_import_report *report,         /* @borrow */
+                  tarn_outcome *outcome,              /* @borrow */
+                  tarn_error *err /* @borrow, may be NULL */);
 
 #ifdef __cplusplus
 }

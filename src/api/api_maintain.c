@@ -1,8 +1,10 @@
 /* api/api_maintain.c - include/tarn/maintain.h. */
 #include <tarn/maintain.h>
 
-#include "api/handles.h"
+#include "api/api_outcome.h"
+#include "dml/import.h"
 #include "maintain/check.h"
+#include "store/store_path.h"
 
 typedef struct check_call {
     const tarn_check_options *options;
@@ -62,5 +64,47 @@ tarn_code tarn_table_check(tarn_table *table, const tarn_check_options *options,
         check_table(table->env, table->catalog->catalog->store, table->version->metadata,
                     table->version->metadata_location, &inner, &counts, err);
     fill_report(report, &counts);
+    return code;
+}
+
+tarn_code tarn_table_import(tarn_catalog_handle *catalog, const char *table, const char *folder,
+                            const tarn_import_options *options, tarn_import_report *report,
+                            tarn_outcome *outcome, tarn_error *err) {
+    API_ERROR(err);
+    const tarn_import_options defaults = TARN_IMPORT_OPTIONS_INIT;
+    const tarn_import_options *o = options != NULL ? options : &defaults;
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    tarn_ident ident;
+    import_result result;
+    import_options inner = {.create = o->create,
+                            .partition_by = str_of(o->partition_by),
+                            .format_version = o->format_version,
+                            .dry_run = o->dry_run,
+                            .skip_existing = o->skip_existing,
+                            .merge = o->merge_append,
+                            .progress = o->progress,
+                            .ctx = o->progress_ctx};
+    memset(&result, 0, sizeof result);
+    arena_init(&arena, catalog->env);
+    api_reset_outcome(outcome);
+    TRY(ident_parse(&arena, str_of(table), false, &ident, err));
+    TRY(store_absolute(&arena, str_of(folder), &inner.folder, err));
+    if (o->key_types != NULL) {
+        TRY(type_columns_from_text(&arena, str_of(o->key_types), &inner.key_types, err));
+    }
+    TRY(api_properties(&arena, o->properties_json, "properties", &inner.properties, err));
+    code = dml_import(catalog->env, catalog->catalog, &ident, &inner, &result, err);
+    api_fill_outcome(outcome, &result.outcome);
+    outcome->rows = code == TARN_OK ? result.rows : 0;
+    outcome->files_added = code == TARN_OK ? (int32_t)result.files : 0;
+    report->files = result.files;
+    report->skipped = result.skipped;
+    report->rows = result.rows;
+    report->bytes = result.bytes;
+    report->created = result.created;
+done:
+    table_version_release(result.outcome.version);
+    arena_release(&arena);
     return code;
 }

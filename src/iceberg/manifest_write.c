@@ -68,20 +68,22 @@ static tarn_code open_avro(manifest_writer *w, const manifest_writer_options *o,
     char *version = arena_printf(&w->arena, "%d", w->version);
     tarn_str schema = STR_NULL, spec = STR_NULL;
     tarn_code code = TARN_OK;
-    if (spec_id == NULL || version == NULL) {
+    const char *schema_id = arena_printf(&w->arena, "%d", o->schema->schema_id);
+    if (spec_id == NULL || version == NULL || schema_id == NULL) {
         return err_nomem(err);
     }
     TRY(header_text(&w->arena, o->schema, NULL, &schema, err));
     TRY(header_text(&w->arena, NULL, o->spec, &spec, err));
     TRY(manifest_codec(o->codec, &codec, err));
     avro_meta meta[] = {{STR("schema"), schema},
+                        {STR("schema-id"), str_of(schema_id)},
                         {STR("partition-spec"), spec},
                         {STR("partition-spec-id"), str_of(spec_id)},
                         {STR("format-version"), str_of(version)},
                         {STR("content"), w->is_deletes ? STR("deletes") : STR("data")}};
     options.record_name = STR("manifest_entry");
     options.meta = meta;
-    options.n_meta = w->version == 1 ? 4 : 5;
+    options.n_meta = w->version == 1 ? 5 : 6;
     options.codec = (codec_kind)codec;
     TRY(avro_writer_open(w->env, sink, type, &options, &w->avro, err));
 done:

@@ -40,39 +40,6 @@ static tarn_code check_field_ids(checker *c, const tarn_file *f, const tarn_type
 
 /* ---- Parquet: statistics of the footer against the entry ---- */
 
-typedef struct column_facts {
-    bool has_nulls, has_lower, has_upper; /* known for all row groups */
-    int64_t nulls;
-    tarn_value lower, upper;
-} column_facts;
-
-static void join_stats(column_facts *facts, const expr_stats *s, bool first, int64_t rows) {
-    facts->has_nulls &= s->has_null_count;
-    facts->nulls += s->has_null_count ? s->null_count : 0;
-    const bool only_nulls = s->has_null_count && s->null_count == rows;
-    if (only_nulls && !first) {
-        return;
-    }
-    if (first || (facts->has_lower && s->has_lower && value_cmp(&s->lower, &facts->lower) < 0)) {
-        facts->lower = s->lower;
-    }
-    if (first || (facts->has_upper && s->has_upper && value_cmp(&s->upper, &facts->upper) > 0)) {
-        facts->upper = s->upper;
-    }
-    facts->has_lower = s->has_lower && (first || facts->has_lower);
-    facts->has_upper = s->has_upper && (first || facts->has_upper);
-}
-
-static void find_facts(const parquet_file *p, int32_t node, column_facts *facts) {
-    *facts = (column_facts){.has_nulls = true};
-    for (int32_t g = 0, n = parquet_group_count(p); g < n; g++) {
-        expr_stats stats;
-        memset(&stats, 0, sizeof stats);
-        (void)parquet_group_stats(p, g, node, &stats);
-        join_stats(facts, &stats, g == 0, parquet_group_rows(p, g));
-    }
-}
-
 /* The footer's bounds may be wider than the rows, so only numbers, whose bounds are exact, tell. */
 static bool is_exact(const tarn_type *type) {
     switch ((int)type->kind) {
@@ -123,17 +90,18 @@ static tarn_code check_column_facts(checker *c, const tarn_file *f, const parque
                                     int32_t node, tarn_error *err) {
     const tarn_field *field = parquet_file_schema(p)->nodes[node].field;
     tarn_code code = TARN_OK;
-    column_facts facts;
+    expr_stats facts;
     int64_t nulls = 0;
     bool nested = false;
-    find_facts(p, node, &facts);
+    parquet_file_stats(p, node, &facts);
     (void)check_column(c, field->id, &nested);
-    if (facts.has_nulls && !nested &&
+    if (facts.has_null_count && !nested &&
         metric_find_count(f->null_counts, f->n_null_counts, field->id, &nulls) &&
-        nulls != facts.nulls) {
+        nulls != facts.null_count) {
         TRY(check_found(c, CHECK_FILE_METRICS, f->path, err,
                         "the entry had %lld nulls of column %d (\"%.*s\") and the file has %lld",
-                        (long long)nulls, field->id, STR_ARG(field->name), (long long)facts.nulls));
+                        (long long)nulls, field->id, STR_ARG(field->name),
+                        (long long)facts.null_count));
     }
     if (facts.has_lower && is_exact(field->type)) {
         TRY(check_bound(c, f, field, &facts.lower, true, err));

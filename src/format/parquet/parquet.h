@@ -43,6 +43,10 @@ void parquet_groups_within(const parquet_file *file, int64_t start, int64_t end,
  * nothing. Decimals and such are in the node's type; bytes are borrowed. */
 bool parquet_group_stats(const parquet_file *file, int32_t group, int32_t node, expr_stats *out);
 
+/* The same of the whole file: what its row groups say together; a part that one of them does not
+ * say is not said. */
+void parquet_file_stats(const parquet_file *file, int32_t node, expr_stats *out);
+
 /* ---- pruning ---- */
 typedef struct parquet_range {
     int64_t start, end; /* rows of the file, end excluded */

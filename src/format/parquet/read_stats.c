@@ -186,3 +186,31 @@ bool stats_promote(const tarn_type *type, tarn_value *v) {
     *v = w;
     return true;
 }
+
+void parquet_file_stats(const parquet_file *file, int32_t node, expr_stats *out) {
+    bool any = false, lower = true, upper = true;
+    memset(out, 0, sizeof *out);
+    out->has_value_count = out->has_null_count = true;
+    for (int32_t g = 0, n = parquet_group_count(file); g < n; g++) {
+        expr_stats s;
+        const bool known = parquet_group_stats(file, g, node, &s);
+        out->has_value_count &= known && s.has_value_count;
+        out->has_null_count &= known && s.has_null_count;
+        out->value_count += s.value_count;
+        out->null_count += s.has_null_count ? s.null_count : 0;
+        if (known && s.has_null_count && s.null_count == s.value_count) {
+            continue; /* nothing to bound */
+        }
+        lower &= s.has_lower;
+        upper &= s.has_upper;
+        if (lower && (!any || value_cmp(&s.lower, &out->lower) < 0)) {
+            out->lower = s.lower;
+        }
+        if (upper && (!any || value_cmp(&s.upper, &out->upper) > 0)) {
+            out->upper = s.upper;
+        }
+        any = true;
+    }
+    out->has_lower = any && lower;
+    out->has_upper = any && upper;
+}

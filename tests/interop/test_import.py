@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Goal: files that are there already become a table's, read right by others, or are refused with the file's name. Method:
+folders made with pyarrow (and the hive folder of B04) are imported; tarn, PyIceberg and DuckDB read the table, and the deep
+check finds nothing wrong with it.
+"""
+import datetime
+import json
+import os
+import shutil
+import sys
+import urllib.parse
+
+import harness
+from harness import case, equal, same
+
+BUGS = os.path.join(harness.FIXTURES, "bugs")
+
+
+def write(folder, path, columns, **options):
+    import pyarrow
+    import pyarrow.parquet
+    place = os.path.join(folder, path)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.table(columns), place, **options)
+    return place
+
+
+def clean(shop, table):
+    """The deep check finds neither error nor warning."""
+    report = json.loads(shop.tarn("check", "--deep", "--json", table).out)
+    assert report["errors"] == 0 and report["warnings"] == 0, report["findings"]
+
+
+def b04():
+    """Folder names of Hive: each value decoded once, the default partition null."""
+    want = [v for v in ["11/12/13", "100%", "a b", "x:y", None] for _ in range(2)]
+    with harness.Workshop() as shop:
+        hive = os.path.join(shop.folder, "hive")
+        shutil.copytree(os.path.join(BUGS, "B04", "hive"), hive)
+        shop.tarn("import", "ns.t", hive, "--create")
+        rows = shop.cat("ns.t").rows
+        same([r["s"] for r in rows], want)
+        for value in want:
+            text = "s is null" if value is None else "s = '%s'" % value
+            equal(len(shop.cat("ns.t", "--where", text).rows), 2)
+        loaded = shop.catalog().load_table("ns.t")
+        same([f.file.partition[0] for f in loaded.scan().plan_files()], sorted(set(want) - {None}) + [None])
+        theirs = loaded.scan().to_arrow().to_pylist()
+        same([[r["id"], r["s"]] for r in theirs], [[r["id"], r["s"]] for r in rows])
+        clean(shop, "ns.t")
+
+
+def union():
+    """Columns of all files, widened; statistics by the ids that the table gave; keys typed by what they hold."""
+    with harness.Workshop() as shop:
+        import pyarrow
+        data = os.path.join(shop.folder, "data")
+        write(data, "y=2023/code=007/a.parquet", {"id": pyarrow.array([1, 2], pyarrow.int32()), "name": ["x", None]})
+        write(data, "y=2024/code=12/b.parquet", {"id": pyarrow.array([3, 1 << 40], pyarrow.int64()), "more": [1.5, -2.5]})
+        write(data, "y=2024/code=12/_hidden.parquet", {"other": [1]})
+        shop.tarn("import", "ns.t", data, "--create")
+        rows = shop.cat("ns.t").rows
+        same([[r["id"], r["name"], r["more"], r["y"], r["code"]] for r in rows],
+             [[1, "x", None, 2023, "007"], [2, None, None, 2023, "007"], [3, None, 1.5, 2024, "12"],
+              [1 << 40, None, -2.5, 2024, "12"]])
+        equal(len(shop.cat("ns.t", "--where", "id > 1000").rows), 1)
+        theirs = shop.catalog().load_table("ns.t").scan().to_arrow().to_pylist()
+        same([[r["id"], r["y"], r["code"]] for r in theirs], [[r["id"], r["y"], r["code"]] for r in rows])
+        stats = shop.cat("ns.t.files").rows
+        equal(sum(f["record_count"] for f in stats), 4)
+        clean(shop, "ns.t")
+
+
+def duckdb_reads():
+    """DuckDB takes partition columns from the metadata."""
+    with harness.Workshop() as shop:
+        data = os.path.join(shop.folder, "data")
+        write(data, "day=2024-02-29/a.parquet", {"id": [1, 2]})
+        write(data, "day=2024-03-01/b.parquet", {"id": [3]})
+        shop.tarn("import", "ns.t", data, "--create")
+        same(shop.duckdb_rows("ns.t"), [{"id": 1, "day": "2024-02-29"}, {"id": 2, "day": "2024-02-29"},
+                                        {"id": 3, "day": "2024-03-01"}])
+
+
+def transforms():
+    """Partition values of transforms: from a folder named as Iceberg names it, or from bounds that leave one value."""
+    import pyarrow
+    day = lambda d: pyarrow.array([datetime.datetime(2024, 2, d, h) for h in (1, 23)], pyarrow.timestamp("us"))
+    with harness.Workshop() as shop:
+        data = os.path.join(shop.folder, "data")
+        write(data, "a.parquet", {"ts": day(28), "k": [1, 1]})
+        write(data, "b.parquet", {"ts": day(29), "k": [2, 2]})
+        shop.tarn("import", "ns.t", data, "--create", "--partition-by", "day(ts), bucket(4, k)")
+        files = shop.cat("ns.t.files").rows
+        same([f["partition"]["ts_day"] for f in files], ["2024-02-28", "2024-02-29"])
+        clean(shop, "ns.t")
+        later = os.path.join(shop.folder, "later")
+        write(later, "ts_month=2024-02/a.parquet", {"ts": day(1)})
+        write(later, "ts_month=2024-02/b.parquet", {"ts": day(2)})
+        shop.tarn("import", "ns.u", later, "--create", "--partition-by", "month(ts)")
+        equal(len(shop.cat("ns.u", "--where", "ts < '2024-02-02'").rows), 2)
+        clean(shop, "ns.u")
+        wide = os.path.join(shop.folder, "wide")
+        write(wide, "a.parquet", {"ts": pyarrow.concat_arrays([day(1), day(2)])})
+        refused(shop, "a.parquet", "ns.v", wide, "--create", "--partition-by", "day(ts)")
+
+
+def refused(shop, says, *arguments):
+    before = shop.tarn("ls", check=False).out
+    answer = shop.tarn("import", *arguments, check=False)
+    assert answer.status not in (0, 9) and says in answer.err, answer
+    equal(shop.tarn("ls", check=False).out, before)
+
+
+def bad_files():
+    """What cannot be the table's is refused by name, and nothing is committed."""
+    with harness.Workshop() as shop:
+        place = lambda name: os.path.join(shop.folder, name)
+        write(place("good"), "k=1/a.parquet", {"id": [1]})
+        shop.tarn("import", "ns.t", place("good"), "--create")
+        snapshots = len(shop.cat("ns.t.snapshots").rows)
+        refused(shop, "is in the table already", "ns.t", place("good"))
+        answer = shop.tarn("import", "ns.t", place("good"), "--if-exists", "skip", "--json")
+        assert '"skipped":1' in answer.out and '"files":0' in answer.out, answer
+        write(place("type"), "k=1/a.parquet", {"id": ["text"]})
+        refused(shop, "k=1/a.parquet", "ns.t", place("type"))
+        write(place("column"), "k=1/a.parquet", {"id": [1], "extra": [1]})
+        refused(shop, '"extra"', "ns.t", place("column"))
+        write(place("nokey"), "a.parquet", {"id": [1]})
+        refused(shop, '"k"', "ns.t", place("nokey"))
+        write(place("key"), "k=1/z=2/a.parquet", {"id": [1]})
+        refused(shop, '"z"', "ns.t", place("key"))
+        write(place("value"), "k=one/a.parquet", {"id": [1]})
+        refused(shop, "k=one", "ns.t", place("value"))
+        for name, content, says in [("orc", b"ORC" + bytes(100), "ORC"), ("text", b"a,b\n1,2\n", "neither Parquet nor Avro"),
+                                    ("cut", b"PAR1" + bytes(100), "k=1/f")]:
+            os.makedirs(os.path.join(place(name), "k=1"))
+            with open(os.path.join(place(name), "k=1", "f"), "wb") as file:
+                file.write(content)
+            refused(shop, says, "ns.t", place(name))
+        write(place("mixed"), "k=1/a.parquet", {"id": [1]})
+        write(place("mixed"), "b.parquet", {"id": [1]})
+        refused(shop, "b.parquet", "ns.new", place("mixed"), "--create")
+        write(place("clash"), "a.parquet", {"id": [1]})
+        write(place("clash"), "b.parquet", {"id": ["x"]})
+        refused(shop, "b.parquet", "ns.new", place("clash"), "--create")
+        os.makedirs(place("empty"))
+        refused(shop, "no files", "ns.new", place("empty"), "--create")
+        equal(len(shop.cat("ns.t.snapshots").rows), snapshots)
+        shop.tarn("import", "ns.dry", place("type"), "--create", "--dry-run")
+        assert "dry" not in shop.tarn("ls", "ns").out
+
+
+def names():
+    """Keys with quotes and other marks, nested columns, Avro files."""
+    with harness.Workshop() as shop:
+        data = os.path.join(shop.folder, "data")
+        key = 'my"str%col.x'
+        write(data, urllib.parse.quote(key, safe="") + "=a%2Fb/a.parquet", {"s": [{"x": 1, "l": [1, 2]}, None]})
+        shop.tarn("import", "ns.t", data, "--create")
+        rows = shop.cat("ns.t").rows
+        equal([r[key] for r in rows], ["a/b", "a/b"])
+        equal(rows[0]["s"], {"x": 1, "l": [1, 2]})
+        clean(shop, "ns.t")
+        lines = os.path.join(shop.folder, "x.ndjson")
+        with open(lines, "w") as file:
+            file.write('{"a":1}\n{"a":2}\n')
+        shop.tarn("ingest", "ns.a", lines, "--create")
+        avro = os.path.join(shop.folder, "avro", "k=5")
+        os.makedirs(avro)
+        shop.tarn("cat", "ns.a", "--output", os.path.join(avro, "f.avro"))
+        shop.tarn("import", "ns.b", os.path.join(shop.folder, "avro"), "--create")
+        same([[r["a"], r["k"]] for r in shop.cat("ns.b").rows], [[1, 5], [2, 5]])
+        clean(shop, "ns.b")
+
+
+def main():
+    harness.need("pyarrow", "pyiceberg")
+    for test in (b04, union, duckdb_reads, transforms, bad_files, names):
+        case(test.__name__, test)
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
