@@ -33,10 +33,10 @@ static const opt_spec FILE_SPECS[] = {
 const opt_command file_command = {
     "file",
     "cat|schema|meta FILE...",
-    "look into Parquet, Avro, NDJSON, CSV and metadata files",
+    "look into Parquet, Avro, NDJSON, CSV, Puffin and metadata files",
     "  cat     rows (of manifests and manifest lists: entries; of a metadata JSON: the document)\n"
     "  schema  the schema as the format itself writes it\n"
-    "  meta    footer or header as JSON: row groups, statistics, codecs, key-value metadata\n"
+    "  meta    footer or header as JSON: row groups, statistics, codecs, key-value metadata, blobs\n"
     "\"-\" is standard input, with --input-format.\n\nExample:\n"
     "  tarn file cat warehouse/app/events/metadata/*-m0.avro",
     2,

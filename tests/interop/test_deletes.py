@@ -162,7 +162,19 @@ def sorted_files():
             same(shop.pyiceberg_rows("ns.t"), numbers(5000))
 
 
-CASES = [positions, positions_by_partition, positions_avro, vectors, equality, sorted_files]
+def shown():
+    """tarn file meta shows the footer of a Puffin file, packed or not, and refuses what is none."""
+    folder = os.path.join(harness.FIXTURES, "puffin")
+    want = harness.tarn("file", "meta", os.path.join(folder, "java.puffin")).out
+    footer = json.loads(want)
+    equal((len(footer["blobs"]), footer["blobs"][1]["properties"]["cardinality"]), (5, "2"))
+    equal(harness.tarn("file", "meta", os.path.join(folder, "lz4_footer.puffin")).out, want)
+    equal(harness.tarn("file", "cat", os.path.join(folder, "java.puffin")).out, want)
+    bare = harness.tarn("file", "meta", os.path.join(folder, "b20_bare_blob.puffin"), check=False)
+    harness.must_refuse(bare, "b20_bare_blob.puffin", "PFA1")
+
+
+CASES = [positions, positions_by_partition, positions_avro, vectors, equality, sorted_files, shown]
 
 
 def main(names):

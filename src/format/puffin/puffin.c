@@ -251,6 +251,7 @@ tarn_code puffin_read_footer(tarn_arena *arena, io_source *source, puffin_footer
     TRY(json_parse(arena, p.packed ? buf_str(&unpacked) : p.bytes, source->name, &document, err));
     footer_reader r = {arena, source, p.offset - MAGIC_BYTES, err};
     TRY(read_document(&r, document, &footer));
+    footer.document = document;
     *out = footer;
 done:
     buf_release(&unpacked);

@@ -28,6 +28,7 @@ typedef struct puffin_footer {
     int32_t n_blobs;
     const puffin_property *properties;
     int32_t n_properties;
+    const json_value *document; /* as it is written, unknown members too */
 } puffin_footer;
 
 /* Reads and checks the footer of a whole file. CORRUPT names offset and reason. */
