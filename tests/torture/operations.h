@@ -17,6 +17,7 @@ typedef struct fault_run {
     int orphans;               /* that earlier runs had a right to leave */
     char old[4000], new[4000]; /* rows before, and as the operation makes them */
     int32_t next_id;
+    int32_t version; /* of the table's format */
 } fault_run;
 
 static inline void add_row(char *rows, int32_t id) {
@@ -30,6 +31,7 @@ typedef struct operation {
     const char *name;
     void (*prepare)(fault_run *r); /* clean: old and new rows are set */
     tarn_code (*run)(fault_run *r, commit_outcome *outcome, tarn_error *e);
+    int32_t version; /* of the format of the tables that it is done to */
 } operation;
 
 static inline tarn_code overwrite(fault_run *r, const char *where, const char *rows,
@@ -121,11 +123,60 @@ static inline tarn_code run_delete(fault_run *r, commit_outcome *outcome, tarn_e
     return overwrite(r, "id = 2 or id = 3 or day = 1", NULL, outcome, e);
 }
 
+/* Row deletes, and new rows where set is given. */
+static inline tarn_code change_rows(fault_run *r, const char *where, const char *set,
+                                    commit_outcome *outcome, tarn_error *e) {
+    tarn_arena arena;
+    dml_options options;
+    dml_result result;
+    memset(&options, 0, sizeof options);
+    memset(&result, 0, sizeof result);
+    options.serializable = true;
+    options.merge_on_read = true;
+    arena_init(&arena, r->c.env);
+    tarn_code code = expr_parse(&arena, str_of(where), &options.filter, e);
+    if (code == TARN_OK) {
+        code = set == NULL ? dml_delete(r->c.env, r->c.catalog, &r->c.ident, &options, &result, e)
+                           : dml_update(r->c.env, r->c.catalog, &r->c.ident, &options, str_of(set),
+                                        &result, e);
+    }
+    table_version_release(result.outcome.version);
+    *outcome = result.outcome;
+    outcome->version = NULL;
+    arena_release(&arena);
+    return code;
+}
+
+/* A file has row deletes already, which the operation replaces (a vector) or adds to. */
+static inline void prepare_update(fault_run *r) {
+    tarn_error err = TARN_ERROR_INIT;
+    commit_outcome outcome;
+    fill_three(r);
+    assert_ok(change_rows(r, "id = 1", NULL, &outcome, &err));
+    r->old[0] = '\0';
+    r->new[0] = '\0';
+    for (int32_t id = 0; id < 6; id++) {
+        if (id != 1) {
+            add_row(r->old, id);
+        }
+        if (id != 1 && id != 0 && id != 4) {
+            add_row(r->new, id);
+        }
+    }
+    (void)strcat(r->new, "{\"id\":0,\"day\":9}\n{\"id\":4,\"day\":9}\n");
+}
+
+static inline tarn_code run_update(fault_run *r, commit_outcome *outcome, tarn_error *e) {
+    return change_rows(r, "id in (0, 4)", "day = 9", outcome, e);
+}
+
 static const operation OPERATIONS[] = {
-    {"append", prepare_append, run_append},
-    {"merge append", prepare_append, run_merge},
-    {"overwrite", prepare_overwrite, run_overwrite},
-    {"delete", prepare_delete, run_delete},
+    {"append", prepare_append, run_append, 2},
+    {"merge append", prepare_append, run_merge, 2},
+    {"overwrite", prepare_overwrite, run_overwrite, 2},
+    {"delete", prepare_delete, run_delete, 2},
+    {"update by position deletes", prepare_update, run_update, 2},
+    {"update by vectors", prepare_update, run_update, 3},
 };
 
 static inline bool shows(fault_run *r, const char *rows) {
@@ -154,7 +205,7 @@ static inline void fresh_table(fault_run *r, int64_t k) {
                                              NULL};
     (void)snprintf(r->name, sizeof r->name, "t%d", (int)k);
     r->c.ident.name = str_of(r->name);
-    case_table(&r->c, 2, "id int not null, day int", "day", properties);
+    case_table(&r->c, r->version, "id int not null, day int", "day", properties);
     r->old[0] = '\0';
     r->next_id = 1;
     r->orphans = 0;

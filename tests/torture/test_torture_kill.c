@@ -90,6 +90,7 @@ static void kill_all(case_kind kind, const operation *op, int64_t step) {
     int64_t k = 1;
     bool killed = true;
     case_open(&r->c, env, kind);
+    r->version = op->version;
     while (killed) {
         if (n % PER_TABLE == 0) {
             fresh_table(r, k);
@@ -130,12 +131,17 @@ static void test_kill_delete(void **state) {
     kill_all(CASE_DIR_FILE, &OPERATIONS[3], 3);
 }
 
+static void test_kill_update(void **state) {
+    (void)state;
+    kill_all(CASE_DIR_FILE, &OPERATIONS[4], 3);
+    kill_all(CASE_SQLITE_FILE, &OPERATIONS[5], 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kill_append),
-        cmocka_unit_test(test_kill_merge),
-        cmocka_unit_test(test_kill_overwrite),
-        cmocka_unit_test(test_kill_delete),
+        cmocka_unit_test(test_kill_append),    cmocka_unit_test(test_kill_merge),
+        cmocka_unit_test(test_kill_overwrite), cmocka_unit_test(test_kill_delete),
+        cmocka_unit_test(test_kill_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

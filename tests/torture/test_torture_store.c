@@ -93,6 +93,7 @@ static void strike_all(case_kind kind, const operation *op, bool after) {
     int64_t n = 0;
     int64_t k = 1 + after;
     case_open(&r->c, env, kind);
+    r->version = op->version;
     r->after = after;
     do {
         if (n++ % PER_TABLE == 0) {
@@ -134,6 +135,24 @@ static void test_store_delete(void **state) {
     on_all(&OPERATIONS[3]);
 }
 
+/* In memory alone: what a store of files adds is seen with the others. */
+static void in_memory(const operation *op) {
+    for (int after = 0; after < 2; after++) {
+        strike_all(CASE_DIR_MEMORY, op, after == 1);
+        strike_all(CASE_SQLITE_MEMORY, op, after == 1);
+    }
+}
+
+static void test_store_update(void **state) {
+    (void)state;
+    in_memory(&OPERATIONS[4]);
+}
+
+static void test_store_update_vectors(void **state) {
+    (void)state;
+    in_memory(&OPERATIONS[5]);
+}
+
 /* ---- cancelled at a call ---- */
 
 static tarn_env *to_cancel;
@@ -171,11 +190,12 @@ static bool cancel_once(fault_run *r, const operation *op, int64_t k) {
 
 static void test_store_cancelled(void **state) {
     (void)state;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 24; i++) {
         fault_run *r = calloc(1, sizeof *r);
         assert_non_null(r);
         tarn_env *env = test_env();
         case_open(&r->c, env, i / 2 % 2 == 0 ? CASE_DIR_MEMORY : CASE_SQLITE_MEMORY);
+        r->version = OPERATIONS[i / 4].version;
         r->after = i % 2 == 1;
         int64_t k = 1;
         do {
@@ -297,6 +317,7 @@ int main(void) {
         cmocka_unit_test(test_store_create),    cmocka_unit_test(test_store_scan),
         cmocka_unit_test(test_store_append),    cmocka_unit_test(test_store_merge),
         cmocka_unit_test(test_store_overwrite), cmocka_unit_test(test_store_delete),
+        cmocka_unit_test(test_store_update),    cmocka_unit_test(test_store_update_vectors),
         cmocka_unit_test(test_store_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
