@@ -42,12 +42,14 @@ typedef struct tarn_sink_options {
     int32_t writers;       /* task writers side by side; 0: 1 */
     const char *distribution; /* "none", "hash", "range"; NULL: write.distribution-mode. @borrow */
     int32_t empty_commit_every; /* checkpoints without rows commit every so many times; 0: never */
+    bool changes; /* rows come with kinds (tarn_sink_write_changes): needs a key and a kind of
+                     deletes, as upsert does. Implied by key and by deletes */
 } tarn_sink_options;
 
 #define TARN_SINK_OPTIONS_INIT                                                                     \
     {                                                                                              \
         sizeof(tarn_sink_options), TARN_SINK_APPEND, NULL, NULL, false, 0, NULL, false, NULL,      \
-            NULL, NULL, NULL, 0, NULL, 0                                                           \
+            NULL, NULL, NULL, 0, NULL, 0, false                                                    \
     }
 
 TARN_API TARN_MUST_USE tarn_code
@@ -92,6 +94,37 @@ tarn_sink_checkpoint(tarn_sink *sink,       /* @borrow */
                      const char *offsets,   /* @borrow, may be NULL */
                      tarn_outcome *outcome, /* @borrow */
                      tarn_error *err /* @borrow, may be NULL */);
+/* What a sink did: since it was opened, and by the last checkpoint. */
+typedef struct tarn_sink_numbers {
+    int64_t checkpoints;  /* with or without rows */
+    int64_t rows;         /* written to data files */
+    int64_t deleted_rows; /* entries of delete files; a vector counts all it holds */
+    int64_t data_files, delete_files;
+    int64_t bytes;   /* of both kinds of files */
+    int64_t commits; /* snapshots made */
+    int64_t retries; /* of commits that others were in the way of */
+    int64_t commit_ms;
+} tarn_sink_numbers;
+
+typedef struct tarn_sink_stats {
+    uint32_t struct_size;
+    int32_t writers;            /* side by side */
+    int32_t pending;            /* checkpoints that are durable and not committed */
+    uint64_t memory_bytes;      /* of the whole env, now */
+    uint64_t memory_peak_bytes; /* the same, at most */
+    tarn_sink_numbers total, last;
+    int32_t open_files; /* data files being written */
+} tarn_sink_stats;
+
+#define TARN_SINK_STATS_INIT                                                                       \
+    {                                                                                              \
+        sizeof(tarn_sink_stats), 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0},                          \
+            {0, 0, 0, 0, 0, 0, 0, 0, 0}, 0                                                         \
+    }
+
+/* Cheap; between the other calls of the same thread. @since 0.2 */
+TARN_API void tarn_sink_stats_get(const tarn_sink *sink, /* @borrow */
+                                  tarn_sink_stats *out /* @borrow */);
 TARN_API void tarn_sink_free(tarn_sink *sink /* @take, may be NULL */);
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@ static tarn_code check_options(const tarn_sink_options *o, tarn_error *err) {
                        "a sink that overwrites replaces rows in one commit; it takes no state "
                        "folder and no empty commits");
     }
-    if (replaces && (o->upsert || o->key != NULL || o->deletes != NULL)) {
+    if (replaces && (o->changes || o->upsert || o->key != NULL || o->deletes != NULL)) {
         return err_set(err, TARN_INVALID,
                        "changes by key go with appends, not with overwriting or replacing "
                        "partitions");
@@ -64,6 +64,13 @@ static tarn_code read_options(tarn_sink *sink, const tarn_sink_options *o, tarn_
     to->sink_id = str_of(o->sink_id);
     to->writers = o->writers;
     to->empty_every = o->empty_commit_every;
+    to->distribution = str_of(o->distribution);
+    to->upsert = o->upsert;
+    to->changes = o->changes || o->key != NULL || o->deletes != NULL;
+    to->deletes = str_of(o->deletes);
+    if (o->key != NULL) {
+        TRY(api_names(&sink->arena, o->key, &to->key, &to->n_key, err));
+    }
     if (o->branch != NULL) {
         sink->branch = arena_str(&sink->arena, str_of(o->branch));
         if (sink->branch.data == NULL) {
@@ -243,6 +250,35 @@ tarn_code tarn_sink_offsets(tarn_sink *sink, char **out, tarn_error *err) {
     }
     buf_release(&text);
     return code;
+}
+
+static void fill_numbers(tarn_sink_numbers *out, const sink_counts *counts,
+                         const committer_counts *commits) {
+    out->checkpoints = counts->checkpoints;
+    out->rows = counts->rows;
+    out->deleted_rows = counts->deleted_rows;
+    out->data_files = counts->data_files;
+    out->delete_files = counts->delete_files;
+    out->bytes = counts->bytes;
+    out->commits = commits->commits;
+    out->retries = commits->retries;
+    out->commit_ms = commits->commit_ms;
+}
+
+void tarn_sink_stats_get(const tarn_sink *sink, tarn_sink_stats *out) {
+    sink_stats stats;
+    tarn_sink_stats all = TARN_SINK_STATS_INIT;
+    size_t size = out->struct_size < sizeof all ? out->struct_size : sizeof all;
+    sink_stats_get(sink->job, &stats);
+    all.struct_size = out->struct_size;
+    all.writers = stats.writers;
+    all.pending = stats.pending;
+    all.memory_bytes = tarn_env_memory_now(sink->env);
+    all.memory_peak_bytes = tarn_env_memory_peak(sink->env);
+    fill_numbers(&all.total, &stats.total, &stats.commits);
+    fill_numbers(&all.last, &stats.last, &stats.last_commits);
+    all.open_files = stats.open_files;
+    memcpy(out, &all, size); /* the caller's may be an older, shorter one */
 }
 
 void tarn_sink_free(tarn_sink *sink) {

@@ -107,6 +107,15 @@ static bool has_vectors(const write_result *w) {
     return false;
 }
 
+static void count_commit(committer *c, const commit_outcome *out, int64_t ms) {
+    committer_counts *both[2] = {&c->counts, &c->last};
+    for (int i = 0; i < 2; i++) {
+        both[i]->commits += out->kind == TARN_COMMITTED ? 1 : 0;
+        both[i]->retries += out->attempts > 1 ? out->attempts - 1 : 0;
+        both[i]->commit_ms += ms;
+    }
+}
+
 static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *out,
                             tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -135,9 +144,7 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     TRY(make_summary(c, &arena, d, &request.summary, err));
     int64_t started = env_now_ms(c->env);
     code = commit_run(c->env, c->options.catalog, c->options.ident, NULL, &request, out, err);
-    c->counts.last_commit_ms = env_now_ms(c->env) - started;
-    c->counts.commit_ms += c->counts.last_commit_ms;
-    c->counts.attempts += out->attempts;
+    count_commit(c, out, env_now_ms(c->env) - started);
 done:
     arena_release(&arena);
     return code;
@@ -215,7 +222,6 @@ static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err
     sink_delta *d = &c->pending->delta;
     bool replaces = c->options.append == COMMIT_REPLACE_PARTITIONS;
     if (is_empty(d)) {
-        c->counts.empty_checkpoints++;
         c->empty_in_row++;
         if (c->options.empty_every == 0 || c->empty_in_row < c->options.empty_every || replaces) {
             return finish_first(c, c->committed.snapshot_id, err);
@@ -231,7 +237,6 @@ static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err
         }
         return code;
     }
-    c->counts.commits++;
     c->empty_in_row = 0;
     c->rows += d->written.rows;
     c->files += d->written.n_files;
@@ -244,6 +249,7 @@ tarn_code committer_run(committer *c, int64_t up_to, commit_outcome *out, tarn_e
     out->snapshot_id = TARN_NO_SNAPSHOT;
     c->rows = 0;
     c->files = 0;
+    memset(&c->last, 0, sizeof c->last);
     while (code == TARN_OK && c->pending != NULL && c->pending->delta.checkpoint <= up_to) {
         code = commit_first(c, out, err);
     }

@@ -35,8 +35,7 @@ typedef struct committer_options {
 } committer_options;
 
 typedef struct committer_counts {
-    int64_t commits, empty_checkpoints, attempts;
-    int64_t last_commit_ms, commit_ms;
+    int64_t commits, retries, commit_ms;
 } committer_counts;
 
 typedef struct committer {
@@ -47,8 +46,8 @@ typedef struct committer {
     sink_pending *pending;
     int32_t empty_in_row;
     int64_t next_checkpoint;
-    committer_counts counts;
-    int64_t rows; /* of the run */
+    committer_counts counts, last; /* of all runs, of the last one */
+    int64_t rows;                  /* of the last run */
     int32_t files;
 } committer;
 

@@ -546,6 +546,14 @@ done:
     return code;
 }
 
+int32_t delta_writer_open_files(const delta_writer *w) {
+    int32_t n = data_writer_open_files(w->data);
+    for (int32_t i = 0; w->equality != NULL && i < w->options.n_key_specs; i++) {
+        n += data_writer_open_files(w->equality[i]);
+    }
+    return n;
+}
+
 void delta_writer_free(delta_writer *w) {
     if (w == NULL) {
         return;

@@ -24,6 +24,7 @@ struct sink_job {
     tarn_code broken;
     tarn_error broken_err;
     sink_counts total, last;
+    int32_t open_files;
 };
 
 /* ---- opening ---- */
@@ -468,6 +469,10 @@ static tarn_code close_tasks(sink_job *s, tarn_arena *arena, write_result *out, 
     for (int32_t i = 0; i < s->n_tasks; i++) {
         TRY(task_flush(&s->tasks[i], err));
     }
+    s->open_files = 0;
+    for (int32_t i = 0; i < s->n_tasks; i++) {
+        s->open_files += delta_writer_open_files(s->tasks[i].writer);
+    }
     for (int32_t i = 0; i < s->n_tasks; i++) {
         write_result one;
         memset(&one, 0, sizeof one);
@@ -614,11 +619,20 @@ void sink_adopt(sink_job *s, tarn_table_version *version) {
     }
 }
 
-const sink_counts *sink_counts_of(const sink_job *s, const sink_counts **last,
-                                  const committer_counts **commits) {
-    *last = &s->last;
-    *commits = &s->committer.counts;
-    return &s->total;
+void sink_stats_get(const sink_job *s, sink_stats *out) {
+    memset(out, 0, sizeof *out);
+    out->total = s->total;
+    out->last = s->last;
+    out->commits = s->committer.counts;
+    out->last_commits = s->committer.last;
+    out->writers = s->n_tasks;
+    out->open_files = s->open_files;
+    if (s->tasks != NULL && s->n_tasks == 1) {
+        out->open_files = delta_writer_open_files(s->tasks[0].writer);
+    }
+    for (const sink_pending *p = s->committer.pending; p != NULL; p = p->next) {
+        out->pending++;
+    }
 }
 
 void sink_free(sink_job *s) {

@@ -44,6 +44,12 @@ typedef struct sink_counts {
     int64_t rows, deleted_rows, data_files, delete_files, bytes;
     int64_t checkpoints;
 } sink_counts;
+typedef struct sink_stats { /* since it was opened, and of the last checkpoint */
+    sink_counts total, last;
+    committer_counts commits, last_commits;
+    int32_t writers, pending;
+    int32_t open_files; /* now, or, with several writers, at the end of the last checkpoint */
+} sink_stats;
 
 typedef struct sink_job sink_job;
 tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out,
@@ -69,8 +75,7 @@ tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out,
                     tarn_error *err) TARN_MUST_USE;
 /* The table is at this version now (another kind of commit made it). Takes version; NULL: none. */
 void sink_adopt(sink_job *s, tarn_table_version *version);
-const sink_counts *sink_counts_of(const sink_job *s, const sink_counts **last,
-                                  const committer_counts **commits);
+void sink_stats_get(const sink_job *s, sink_stats *out);
 void sink_free(sink_job *s); /* takes NULL; removes what is not durable */
 
 #endif
