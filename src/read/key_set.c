@@ -2,10 +2,14 @@
  *
  * Keys lie one after the other in chunks: the number of their sequence number (4 bytes), their
  * length (a varint), their bytes. A slot holds a place in the chunks and 24 bits of the key's hash,
- * so that nearly every probe of a key that is not there ends within the slots.
+ * so that nearly every probe of a key that is not there ends within the slots; and a filter of two
+ * bits a key, which stays in the cache, leaves few keys to be probed at all.
  * Invariants: the number of slots is a power of two and at most three quarters of them are taken;
  * no key lies in two chunks; only a lone chunk is smaller than CHUNK_BYTES. */
 #include "read/key_set.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #define CHUNK_BITS    20
 #define CHUNK_BYTES   ((size_t)1 << CHUNK_BITS)
@@ -15,6 +19,7 @@
 #define PLACE_BITS    40
 #define PLACE_MASK    ((UINT64_C(1) << PLACE_BITS) - 1)
 #define BLOCK_ROWS    64
+#define FILTER_SLOTS  8 /* slots that share a word of the filter */
 
 typedef struct key_chunk {
     uint8_t *data;
@@ -29,6 +34,7 @@ struct key_set {
     size_t n_chunks, cap_chunks;
     uint64_t *slots; /* place + 1, and the hash's upper bits; 0: free */
     size_t n_slots;
+    uint64_t *filter; /* two bits a key in one word of n_slots / FILTER_SLOTS */
     size_t count;
     int64_t *sequences; /* distinct ones */
     size_t n_sequences, cap_sequences;
@@ -55,6 +61,7 @@ void key_set_free(key_set *s) {
     (void)atomic_fetch_sub(&s->budget->bytes, s->taken);
     env_free(s->env, s->chunks);
     env_free(s->env, s->slots);
+    env_free(s->env, s->filter);
     env_free(s->env, s->sequences);
     env_free(s->env, s);
 }
@@ -134,6 +141,27 @@ static stored_key key_of(const key_set *s, uint64_t place) {
     return k;
 }
 
+/* Keys of one word or two short ones, the usual, take one multiplication. */
+static inline uint64_t hash_of(tarn_str key) {
+    if (key.len >= 8 && key.len <= 16) {
+        const uint64_t a = num_load_u64(key.data) ^ UINT64_C(0x9e3779b97f4a7c15) ^ key.len;
+        const uint64_t b = num_load_u64(key.data + key.len - 8) ^ UINT64_C(0xe7037ed1a0b428db);
+        const tarn_uint128 product = (tarn_uint128)a * b;
+        const uint64_t folded = (uint64_t)product ^ (uint64_t)(product >> 64);
+        return folded ^ (folded >> 29);
+    }
+    return XXH3_64bits(key.data, key.len);
+}
+
+/* Two of the hash's bits that tell keys of one word apart. */
+static inline uint64_t filter_bits(uint64_t hash) {
+    return (UINT64_C(1) << (hash >> 58)) | (UINT64_C(1) << ((hash >> 52) & 63));
+}
+
+static inline size_t filter_word(uint64_t hash, size_t mask) {
+    return ((size_t)hash & mask) / FILTER_SLOTS;
+}
+
 static inline uint64_t tag_of(uint64_t hash) {
     return hash & ~PLACE_MASK;
 }
@@ -153,32 +181,44 @@ static size_t find_slot(const key_set *s, tarn_str key, uint64_t hash) {
     }
 }
 
-static tarn_code grow_slots(key_set *s, tarn_error *err) {
-    const size_t n_slots = s->n_slots == 0 ? FIRST_SLOTS : s->n_slots * 2;
-    tarn_code code = take_budget(s, (n_slots - s->n_slots) * sizeof *s->slots, err);
-    if (code != TARN_OK) {
-        return code;
-    }
-    uint64_t *slots = env_calloc(s->env, n_slots, sizeof *slots);
-    if (slots == NULL) {
-        return err_nomem(err);
-    }
+/* Puts every stored key into new slots and a new filter. */
+static void fill_slots(const key_set *s, uint64_t *slots, size_t n_slots, uint64_t *filter) {
     const size_t mask = n_slots - 1;
     for (size_t c = 0; c < s->n_chunks; c++) {
         for (size_t in_chunk = 0; in_chunk < s->chunks[c].used;) {
             const uint64_t place = ((uint64_t)c << CHUNK_BITS) | in_chunk;
             const stored_key k = key_of(s, place);
-            const uint64_t hash = str_hash(k.key);
+            const uint64_t hash = hash_of(k.key);
             size_t at = (size_t)hash & mask;
             while (slots[at] != 0) {
                 at = (at + 1) & mask;
             }
             slots[at] = tag_of(hash) | (place + 1);
+            filter[filter_word(hash, mask)] |= filter_bits(hash);
             in_chunk = k.end;
         }
     }
+}
+
+static tarn_code grow_slots(key_set *s, tarn_error *err) {
+    const size_t n_slots = s->n_slots == 0 ? FIRST_SLOTS : s->n_slots * 2;
+    const size_t slot_bytes = sizeof *s->slots + sizeof *s->filter / FILTER_SLOTS;
+    tarn_code code = take_budget(s, (n_slots - s->n_slots) * slot_bytes, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    uint64_t *slots = env_calloc(s->env, n_slots, sizeof *slots);
+    uint64_t *filter = env_calloc(s->env, n_slots / FILTER_SLOTS, sizeof *filter);
+    if (slots == NULL || filter == NULL) {
+        env_free(s->env, slots);
+        env_free(s->env, filter);
+        return err_nomem(err);
+    }
+    fill_slots(s, slots, n_slots, filter);
     env_free(s->env, s->slots);
+    env_free(s->env, s->filter);
     s->slots = slots;
+    s->filter = filter;
     s->n_slots = n_slots;
     return TARN_OK;
 }
@@ -241,7 +281,7 @@ tarn_code key_set_add(key_set *s, const key_rows *keys, int64_t sequence_number,
     tarn_code code = sequence_index(s, sequence_number, &sequence, err);
     for (int64_t i = 0; i < keys->rows && code == TARN_OK; i++) {
         const tarn_str key = key_at(keys, i);
-        const uint64_t hash = str_hash(key);
+        const uint64_t hash = hash_of(key);
         uint64_t place = 0;
         if ((s->count + 1) * 4 > s->n_slots * 3) {
             TRY(grow_slots(s, err));
@@ -250,6 +290,7 @@ tarn_code key_set_add(key_set *s, const key_rows *keys, int64_t sequence_number,
         if (s->slots[at] == 0) {
             TRY(store_key(s, key, sequence, &place, err));
             s->slots[at] = tag_of(hash) | (place + 1);
+            s->filter[filter_word(hash, s->n_slots - 1)] |= filter_bits(hash);
             s->count++;
             continue;
         }
@@ -262,6 +303,16 @@ done:
     return code;
 }
 
+/* Whether the key is in the set with a higher sequence number. */
+static bool is_deleted(const key_set *s, tarn_str key, uint64_t hash, int64_t sequence_number) {
+    const size_t at = find_slot(s, key, hash);
+    if (s->slots[at] == 0) {
+        return false;
+    }
+    const stored_key k = key_of(s, (s->slots[at] & PLACE_MASK) - 1);
+    return stored_sequence(s, &k) > sequence_number;
+}
+
 int64_t key_set_clear(const key_set *s, const key_rows *keys, int64_t sequence_number,
                       uint8_t *selection) {
     uint64_t hashes[BLOCK_ROWS];
@@ -269,20 +320,22 @@ int64_t key_set_clear(const key_set *s, const key_rows *keys, int64_t sequence_n
     int64_t cleared = 0;
     for (int64_t from = 0; from < keys->rows && s->count > 0; from += BLOCK_ROWS) {
         const int64_t n = keys->rows - from < BLOCK_ROWS ? keys->rows - from : BLOCK_ROWS;
+        uint64_t maybe = 0;
         for (int64_t i = 0; i < n; i++) {
-            hashes[i] = str_hash(key_at(keys, from + i));
-            __builtin_prefetch(&s->slots[(size_t)hashes[i] & mask]);
+            hashes[i] = hash_of(key_at(keys, from + i));
+            __builtin_prefetch(&s->filter[filter_word(hashes[i], mask)]);
         }
         for (int64_t i = 0; i < n; i++) {
-            if (!bit_get(selection, from + i)) {
-                continue;
-            }
-            const size_t at = find_slot(s, key_at(keys, from + i), hashes[i]);
-            if (s->slots[at] == 0) {
-                continue;
-            }
-            const stored_key k = key_of(s, (s->slots[at] & PLACE_MASK) - 1);
-            if (stored_sequence(s, &k) > sequence_number) {
+            const uint64_t bits = filter_bits(hashes[i]);
+            maybe |= (uint64_t)((s->filter[filter_word(hashes[i], mask)] & bits) == bits) << i;
+        }
+        for (uint64_t left = maybe; left != 0; left &= left - 1) {
+            __builtin_prefetch(&s->slots[(size_t)hashes[__builtin_ctzll(left)] & mask]);
+        }
+        for (; maybe != 0; maybe &= maybe - 1) {
+            const int64_t i = __builtin_ctzll(maybe);
+            if (bit_get(selection, from + i) &&
+                is_deleted(s, key_at(keys, from + i), hashes[i], sequence_number)) {
                 bit_clear(selection, from + i);
                 cleared++;
             }

@@ -128,12 +128,76 @@ static tarn_code copy_whole(tarn_env *env, const tarn_batch *src, tarn_batch *ou
     return batch_concat(env, &src, 1, out, err);
 }
 
+typedef struct row_run {
+    int64_t start, n;
+} row_run;
+
+/* The runs of set bits, of which there are at most one more than clear ones. */
+static int64_t list_runs(const uint8_t *bits, int64_t rows, row_run *runs) {
+    int64_t n = 0, from = 0;
+    for (int64_t at = 0; at < rows; at += 64) {
+        const int64_t left = rows - at < 64 ? rows - at : 64;
+        uint64_t word = 0;
+        memcpy(&word, bits + at / 8, bit_bytes(left));
+        uint64_t clear = ~word & (left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX);
+        for (; clear != 0; clear &= clear - 1) {
+            const int64_t gap = at + __builtin_ctzll(clear);
+            if (gap > from) {
+                runs[n++] = (row_run){from, gap - from};
+            }
+            from = gap + 1;
+        }
+    }
+    if (rows > from) {
+        runs[n++] = (row_run){from, rows - from};
+    }
+    return n;
+}
+
+/* Where few rows go, those between them are copied together. n: set bits. */
+static tarn_code copy_runs(tarn_env *env, const tarn_batch *src, const uint8_t *selection,
+                           int64_t n, tarn_batch *out, tarn_error *err) {
+    tarn_builder b;
+    const int64_t rows = batch_rows(src);
+    tarn_code code = builder_init(&b, env, src->type, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    row_run *runs = env_alloc(env, (size_t)(rows - n + 1) * sizeof *runs);
+    if (runs == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    const int64_t n_runs = list_runs(selection, rows, runs);
+    TRY(builder_reserve(&b, n, err));
+    for (int32_t i = 0; i < b.n_children; i++) {
+        tarn_builder *child = &b.children[i];
+        tarn_view view;
+        view_column(src, i, &view);
+        if (type_is_var(view.type)) {
+            TRY(builder_reserve_bytes(child, (size_t)(view.offsets[rows] - view.offsets[0]), err));
+        }
+        for (int64_t k = 0; k < n_runs; k++) {
+            TRY(builder_view(child, &view, runs[k].start, runs[k].n, err));
+        }
+    }
+    b.length = n;
+    TRY(builder_finish_batch(&b, out, err));
+done:
+    env_free(env, runs);
+    builder_release(&b);
+    return code;
+}
+
 tarn_code batch_filter(tarn_env *env, const tarn_batch *src, const uint8_t *selection,
                        tarn_batch *out, tarn_error *err) {
     int64_t rows = batch_rows(src);
     int64_t n = bit_count(selection, 0, rows);
     if (n == rows) {
         return copy_whole(env, src, out, err);
+    }
+    if (rows - n <= rows / 16) {
+        return copy_runs(env, src, selection, n, out, err);
     }
     int32_t *index = env_alloc(env, (size_t)(n > 0 ? n : 1) * sizeof *index);
     if (index == NULL) {
