@@ -92,6 +92,8 @@ tarn_code change_log_previous(tarn_arena *arena, const tarn_metadata *m, tarn_st
 
 tarn_code change_set_put_json(const tarn_change_set *set, json_writer *w,
                               tarn_error *err) TARN_MUST_USE; /* {"requirements":[],"updates":[]} */
+/* The same two members alone, for an object that has more. */
+void change_set_put_members(const tarn_change_set *set, json_writer *w);
 tarn_code change_set_from_json(tarn_arena *arena, const json_value *json, tarn_change_set *out,
                                tarn_error *err) TARN_MUST_USE;
 /* What creates this table from nothing, as changes. */

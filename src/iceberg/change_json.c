@@ -181,9 +181,7 @@ static void put_change(const tarn_change *c, json_writer *w) {
     json_end_object(w);
 }
 
-tarn_code change_set_put_json(const tarn_change_set *set, json_writer *w, tarn_error *err) {
-    (void)err; /* the writer keeps its own */
-    json_put_object(w);
+void change_set_put_members(const tarn_change_set *set, json_writer *w) {
     json_put_name(w, STR("requirements"));
     json_put_array(w);
     for (int32_t i = 0; i < set->n_requirements; i++) {
@@ -196,6 +194,12 @@ tarn_code change_set_put_json(const tarn_change_set *set, json_writer *w, tarn_e
         put_change(&set->changes[i], w);
     }
     json_end_array(w);
+}
+
+tarn_code change_set_put_json(const tarn_change_set *set, json_writer *w, tarn_error *err) {
+    (void)err; /* the writer keeps its own */
+    json_put_object(w);
+    change_set_put_members(set, w);
     json_end_object(w);
     return w->code;
 }

@@ -42,7 +42,8 @@ static void demand(change_list *l, requirement_kind kind, int64_t number) {
     l->demands[l->n_demands++] = (tarn_requirement){kind, STR_NULL, number};
 }
 
-/* A part that the table has already is named by its id: some servers refuse to add it again. */
+/* A part that the table has already is named by its id: some servers refuse to add it again. A new
+ * one has the next id, since some take it as it comes. */
 static tarn_code list_schema(evolve_work *w, change_list *l) {
     tarn_schema *schema = ARENA_NEW(w->arena, tarn_schema);
     if (schema == NULL) {
@@ -52,7 +53,11 @@ static tarn_code list_schema(evolve_work *w, change_list *l) {
     demand(l, REQUIRE_CURRENT_SCHEMA_ID, w->base->current_schema_id);
     *schema = w->schema;
     int32_t id = -1;
+    schema->schema_id = 0;
     for (int32_t i = 0; i < w->base->n_schemas; i++) {
+        if (w->base->schemas[i]->schema_id >= schema->schema_id) {
+            schema->schema_id = w->base->schemas[i]->schema_id + 1;
+        }
         if (schema_same(w->base->schemas[i], schema) &&
             w->last_column_id == w->base->last_column_id) {
             id = w->base->schemas[i]->schema_id;
@@ -77,6 +82,9 @@ static tarn_code list_spec(evolve_work *w, change_list *l) {
     int32_t id = -1;
     for (int32_t i = 0; i < w->base->n_specs; i++) {
         id = spec_same(w->base->specs[i], spec) ? w->base->specs[i]->spec_id : id;
+        if (w->base->specs[i]->spec_id >= spec->spec_id) {
+            spec->spec_id = w->base->specs[i]->spec_id + 1;
+        }
     }
     if (id < 0) {
         l->items[l->n++] = (tarn_change){.kind = CHANGE_ADD_SPEC, .spec = spec};
@@ -93,7 +101,11 @@ static tarn_code list_order(evolve_work *w, change_list *l) {
     demand(l, REQUIRE_DEFAULT_SORT_ORDER_ID, w->base->default_sort_order_id);
     *order = w->order;
     int32_t id = -1;
+    order->order_id = order->n_fields > 0 ? 1 : 0; /* 0 is kept for unsorted */
     for (int32_t i = 0; i < w->base->n_sort_orders; i++) {
+        if (order->n_fields > 0 && w->base->sort_orders[i]->order_id >= order->order_id) {
+            order->order_id = w->base->sort_orders[i]->order_id + 1;
+        }
         if (sort_order_same(w->base->sort_orders[i], order)) {
             id = w->base->sort_orders[i]->order_id;
         }
