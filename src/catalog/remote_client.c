@@ -142,12 +142,12 @@ static tarn_code fail_status(tarn_arena *arena, const http_response *http, const
                        "%s was answered %d, a redirection to %s, which is not followed", what,
                        http->status, url_label(arena, http_response_header(http, "location")));
     }
-    if (message.len == 0 && type.len == 0 && http->status == 404) {
-        return err_set(err, code, "%s was answered 404 without a reason", what);
+    if (message.len == 0) {
+        return err_set(err, code, "%s was answered %d%s%.*s", what, http->status,
+                       type.len > 0 ? " " : " without a reason", STR_ARG(type));
     }
-    return err_set(err, code, "%s was answered %d%s%.*s%s%.*s", what, http->status,
-                   type.len > 0 ? " " : "", STR_ARG(type), message.len > 0 ? ": " : "",
-                   STR_ARG(message));
+    (void)err_set(err, code, "%.*s", STR_ARG(message)); /* the server's own words */
+    return err_add(err, code, "%s was answered %d %.*s", what, http->status, STR_ARG(type));
 }
 
 /* ---- one attempt ---- */
@@ -634,6 +634,9 @@ static tarn_code set_up(remote_client *client, tarn_str uri, const tarn_properti
         TRY(err_set(err, TARN_INVALID, "\"%s\" is no address of a catalog", client->label));
     }
     tarn_str ca = remote_property(client, "ssl.cabundle");
+    TRY(properties_i64(&client->options, "rest.client.connection-timeout-ms", 0, &http.connect_ms,
+                       err));
+    TRY(properties_i64(&client->options, "rest.client.socket-timeout-ms", 0, &http.answer_ms, err));
     http.ca_file = ca.len > 0 ? ca.data : NULL; /* in the arena, with a NUL */
     TRY(http_client_new(client->env, &http, &client->http, err));
     client->renewable = remote_property(client, "credential").len > 0;

@@ -12,7 +12,8 @@ typedef struct remote_client remote_client;
 
 /* Asks the server for its configuration (logging in first where there is a credential). options are
  * those that PyIceberg and Iceberg's Java library know: token, credential, oauth2-server-uri,
- * scope, audience, resource, prefix, warehouse, header.NAME, rest-page-size, ssl.cabundle. */
+ * scope, audience, resource, prefix, warehouse, header.NAME, rest-page-size, ssl.cabundle,
+ * rest.client.connection-timeout-ms, rest.client.socket-timeout-ms (of a whole answer). */
 tarn_code remote_client_new(tarn_env *env, tarn_str uri, const tarn_properties *options,
                             remote_client **out, tarn_error *err) TARN_MUST_USE;
 void remote_client_free(remote_client *client); /* takes NULL */

@@ -283,7 +283,11 @@ tarn_code remote_commit_table(tarn_catalog *c, const tarn_ident *table, tarn_tab
     /* A change that cannot be made is found here, in our words and without a journey. */
     TRY(change_check(base != NULL ? base->metadata : NULL, set, err));
     json_begin(&j, &w.body, false, err);
-    TRY(change_set_put_json(set, &j, err));
+    json_put_object(&j);
+    json_put_name(&j, STR("identifier")); /* asked for by some servers */
+    remote_put_ident(&j, table);
+    change_set_put_members(set, &j);
+    json_end_object(&j);
     TRY(json_end(&j));
     TRY(settle(&w, outcome, &version, err));
     env_log(c->env, TARN_LOG_INFO, "catalog", "commit", "table=%s metadata=%.*s", w.label,
