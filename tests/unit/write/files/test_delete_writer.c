@@ -413,6 +413,30 @@ static void test_store_faults(void **state) {
     test_env_done(env);
 }
 
+/* Cancelled before the close: an error, and nothing stays. */
+static void test_cancelled(void **state) {
+    (void)state;
+    static const delete_kind kinds[] = {DELETE_POSITION, DELETE_VECTOR};
+    for (size_t i = 0; i < 2; i++) {
+        tarn_env *env = test_env();
+        writer_case c;
+        write_result result = {0};
+        table_shape shape;
+        assert_ok(case_open(&c, env, failing_shape(&shape, kinds[i], false), &err));
+        delete_writer *w = new_writer(&c, kinds[i]);
+        assert_ok(add(w, "a", 1, 0, 3, &err));
+        tarn_env_cancel(env);
+        assert_code(delete_writer_close(w, &c.arena, &result, &err), TARN_CANCELLED);
+        assert_code(delete_writer_close(w, &c.arena, &result, &err), TARN_CANCELLED);
+        assert_int_equal(result.n_deletes, 0);
+        delete_writer_free(w);
+        tarn_env_cancel_reset(env);
+        assert_int_equal(objects(&c), 0);
+        close_case(&c);
+        test_env_done(env);
+    }
+}
+
 static void each_allocation(delete_kind kind, bool avro) {
     for (uint64_t k = 1;; k++) {
         fail_alloc plan;
@@ -449,10 +473,15 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_positions_by_file), cmocka_unit_test(test_positions_by_partition),
-        cmocka_unit_test(test_positions_roll),    cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_vectors_roll),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_store_faults),      cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_positions_by_file),
+        cmocka_unit_test(test_positions_by_partition),
+        cmocka_unit_test(test_positions_roll),
+        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_vectors_roll),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_store_faults),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
