@@ -140,7 +140,9 @@ static tarn_code plan_table(importer *im, tarn_error *err) {
     im->make.location = STR("");
     TRY(find_mapping(im, err));
     if (im->set_mapping) {
-        memcpy(items, given->items, (size_t)given->count * sizeof *items);
+        for (int32_t i = 0; i < given->count; i++) {
+            items[i] = given->items[i];
+        }
         TRY(mapping_text(im, &items[given->count], err));
         im->make.properties = (tarn_properties){given->count + 1, items};
         im->set_mapping = false;

@@ -174,12 +174,16 @@ def names():
         clean(shop, "ns.b")
 
 
-def main():
-    harness.need("pyarrow", "pyiceberg")
-    for test in (b04, union, duckdb_reads, transforms, bad_files, names):
-        case(test.__name__, test)
+CASES = [b04, union, duckdb_reads, transforms, bad_files, names]
+
+
+def main(chosen):
+    harness.need("pyarrow", "pyiceberg", "duckdb")
+    for function in CASES:
+        if not chosen or function.__name__ in chosen:
+            case("%s: %s" % (function.__name__, function.__doc__), function)
     return harness.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
