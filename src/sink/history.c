@@ -13,10 +13,6 @@ static const tarn_snapshot *head_of(const tarn_metadata *m, tarn_str branch) {
     return ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
 }
 
-static const tarn_snapshot *parent_of(const tarn_metadata *m, const tarn_snapshot *s) {
-    return s->parent_id != TARN_NO_SNAPSHOT ? metadata_snapshot_by_id(m, s->parent_id) : NULL;
-}
-
 static bool is_ours(const tarn_snapshot *s, const char *id_key, const char *operator_key,
                     tarn_str sink_id, tarn_str operator_id) {
     tarn_str value;
@@ -58,7 +54,7 @@ tarn_code history_read(const tarn_metadata *m, tarn_str branch, tarn_str sink_id
                 break;
             }
         }
-        s = parent_of(m, s);
+        s = metadata_parent(m, s);
     }
 done:
     return code;
@@ -76,7 +72,7 @@ bool history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_i
         if (s->parent_id == TARN_NO_SNAPSHOT) {
             return snapshot_id == TARN_NO_SNAPSHOT;
         }
-        s = metadata_snapshot_by_id(m, s->parent_id);
+        s = metadata_parent(m, s);
         if (s == NULL) {
             return false;
         }

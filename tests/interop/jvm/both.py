@@ -171,6 +171,36 @@ def version_3(shop):
 version_3.catalogs = CATALOGS
 
 
+def our_row_deletes(shop):
+    """Row deletes of ours by position deletes and by vectors, in turn with Spark's."""
+    found = numbers(90)
+    modes = [w for what in ("delete", "update", "merge") for w in ("-p", "write.%s.mode=merge-on-read" % what)]
+    for version, form, content in (("2", "parquet", "PARQUET"), ("2", "avro", "AVRO"), ("3", "parquet", "PUFFIN")):
+        table = shop.make(found[:60], NUMBERS, "--partition-by", "truncate(3, k)", "--format-version", version, "-p", "write.format.default=" + form, *modes)
+        before = lineage(shop, table) if version == "3" else {}
+        shop.tarn("delete", table, "--where", "id in (1, 5, 9, 13, 17, 21)")
+        want = [r for r in found[:60] if r["id"] not in (1, 5, 9, 13, 17, 21)]
+        shop.agree(table, want)
+        formats = [r["file_format"] for r in shop.cat(table + ".files").rows if r["content"] != 0]
+        equal(sorted(set(formats)), [content])
+        shop.sql("delete from {} where id in (2, 6, 10)", table)
+        want = [r for r in want if r["id"] not in (2, 6, 10)]
+        shop.agree(table, want)
+        shop.tarn("update", table, "--set", "s = 'ours'", "--where", "id in (3, 7, 30)")
+        want = [{**r, "s": "ours"} if r["id"] in (3, 7, 30) else r for r in want]
+        shop.agree(table, want)
+        shop.ingest(table, found[60:])
+        shop.tarn("delete", table, "--where", "id in (4, 8, 62)")
+        want = [r for r in want + found[60:] if r["id"] not in (4, 8, 62)]
+        shop.agree(table, want)
+        if version == "3":
+            equal(len({r["referenced_data_file"] for r in shop.cat(table + ".delete_files").rows}), len(shop.cat(table + ".delete_files").rows))
+            after = lineage(shop, table)
+            kept = [i for i in before if i in after and i not in (3, 7, 30)]
+            equal({i: after[i] for i in kept}, {i: before[i] for i in kept})
+        meta(shop, table, FEW)
+
+
 def branches(shop):
     """Branches and tags made by one and used by the other."""
     found = numbers(50)
@@ -271,4 +301,4 @@ def properties(shop):
 
 properties.catalogs = CATALOGS
 
-CASES = [appends, row_changes, row_deletes, evolution, version_3, branches, maintenance, changes, properties]
+CASES = [appends, row_changes, row_deletes, evolution, version_3, our_row_deletes, branches, maintenance, changes, properties]
