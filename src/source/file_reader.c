@@ -481,6 +481,11 @@ void file_reader_position(const file_reader *r, file_position *out) {
 
 /* ---- rows ---- */
 
+/* A row that was decoded but cannot be said (INT96 beyond a timestamp): it has no bytes to show. */
+static tarn_code on_reject_row(void *ctx, int64_t row, tarn_str reason, tarn_error *err) {
+    return on_reject(ctx, row + 1, STR(""), reason, err);
+}
+
 static tarn_code open_scan(file_reader *r, tarn_error *err) {
     tarn_file file;
     file_scan_options options;
@@ -495,6 +500,8 @@ static tarn_code open_scan(file_reader *r, tarn_error *err) {
     options.by_name = true;
     options.parallel = true;
     options.batch_rows = r->batch_rows;
+    options.reject = r->rejects.reject != NULL ? on_reject_row : NULL;
+    options.reject_ctx = r;
     return file_scan_open(r->env, r->store, &file, NULL, &options, &r->scan, err);
 }
 

@@ -84,6 +84,26 @@ BAD_RECORDS = [  # bytes of the record, words of the error
 ]
 
 
+def beyond_timestamps():
+    """Parquet rows whose INT96 no timestamp can say: named, or left out and told; never another value."""
+    path = os.path.join(harness.FIXTURES, "parquet", "int96_beyond.parquet")
+    with harness.Workshop() as shop:
+        answer = shop.tarn("file", "cat", path, check=False)
+        equal(answer.status, 6)
+        assert "column a of row group 0 had a value out of range" in answer.err, answer
+        answer = shop.tarn("file", "cat", path, "--on-bad-row", "skip")
+        equal([row["n"] for row in answer.rows], [1, 4, 6])
+        equal(answer.err.count("was left out"), 3)
+        refused = shop.tarn("ingest", "ns.t", path, "--create", check=False)
+        assert refused.status != 0 and "out of range" in refused.err, refused
+        shop.tarn("ingest", "ns.t", path, "--create", "--rejects", "bad.ndjson")
+        equal(sorted(row["n"] for row in shop.cat("ns.t").rows), [1, 4, 6])
+        with open(shop.path("bad.ndjson"), encoding="utf-8") as file:
+            told = [json.loads(line) for line in file]
+        equal(sorted(one["line"] for one in told), [2, 3, 5])
+        assert all("out of range" in one["reason"] for one in told), told
+
+
 def bad_records():
     """NDJSON records that are no rows: line and reason, and nothing of the file is in the table."""
     with Workshop() as shop:
@@ -552,7 +572,7 @@ def changed_while_read():
         equal(int(shop.tarn("cat", "ns.t", "--count").out), 90000 + 60000)
 
 
-CASES = [bad_records, bad_values, bad_csv, bad_columns, bad_rows_set_aside, damaged_files, damaged_tables, hostile_files, missing_things, bad_arguments,
+CASES = [beyond_timestamps, bad_records, bad_values, bad_csv, bad_columns, bad_rows_set_aside, damaged_files, damaged_tables, hostile_files, missing_things, bad_arguments,
          strange_columns, strange_tables, unknown_properties, full_disk, small_files_only, read_only_folder, full_output, interrupted,
          many_writers, changed_while_read]
 NEED_MOUNTS = [full_disk, read_only_folder]
