@@ -1,0 +1,523 @@
+/* source/kafka_avro.c - Avro messages in the wire format of schema registries: a zero byte, the
+ * schema's number in four bytes (biggest first), the datum.
+ *
+ * A run of messages of one schema becomes an Avro container file in memory, a block a message, so
+ * that a message that is too short or too long is found; where one is bad, the run is decoded again
+ * message by message, and the bad ones are told. Rows are messages, until kinds of rows or
+ * envelopes take some out or give two. */
+#include "source/kafka_int.h"
+
+#ifdef TARN_KAFKA
+
+#include "source/kind_column.h"
+#include "source/registry.h"
+#include "table/project.h"
+#include "table/row_kind.h"
+
+#define RUN_MESSAGES 16384
+#define RUN_BYTES    ((size_t)8 << 20)
+#define SYNC         "tarn-kafka-block" /* 16 bytes */
+
+struct kafka_avro {
+    tarn_env *env;
+    schema_registry *registry;
+    rd_kafka_message_t *held; /* begins the next run */
+    tarn_arena arena;         /* of the run: types */
+    tarn_buf blocks;
+    tarn_buf ends; /* size_t a message: where its block ends */
+    tarn_buf header;
+    tarn_buf file;
+    int64_t n;     /* messages of the run */
+    int64_t given; /* of them, done */
+    int64_t step;  /* decoded at once: the run, or 1 */
+    avro_file *avro;
+    avro_scan *scan;
+    const tarn_type *type; /* of the rows given; in arena */
+    tarn_buf kinds;
+    bool ended;
+};
+
+void kafka_avro_free(kafka_avro *a) {
+    if (a == NULL) {
+        return;
+    }
+    tarn_env *env = a->env;
+    avro_scan_close(a->scan);
+    avro_close(a->avro);
+    if (a->held != NULL) {
+        rd_kafka_message_destroy(a->held);
+    }
+    registry_free(a->registry);
+    buf_release(&a->blocks);
+    buf_release(&a->ends);
+    buf_release(&a->header);
+    buf_release(&a->file);
+    buf_release(&a->kinds);
+    arena_release(&a->arena);
+    env_free(env, a);
+}
+
+static tarn_code avro_begin(kafka_source *k, tarn_error *err) {
+    tarn_env *env = k->setup->env;
+    kafka_avro *a = env_calloc(env, 1, sizeof *a);
+    if (a == NULL) {
+        return err_nomem(err);
+    }
+    a->env = env;
+    arena_init(&a->arena, env);
+    buf_init(&a->blocks, env, 0);
+    buf_init(&a->ends, env, 0);
+    buf_init(&a->header, env, 0);
+    buf_init(&a->file, env, 0);
+    buf_init(&a->kinds, env, 0);
+    tarn_code code = registry_new(env, k->setup->schema_registry, &a->registry, err);
+    if (code != TARN_OK) {
+        kafka_avro_free(a);
+        return code;
+    }
+    k->avro = a;
+    return TARN_OK;
+}
+
+/* ---- a container file ---- */
+
+static tarn_code put_long(tarn_buf *out, size_t value, tarn_error *err) {
+    uint64_t v = (uint64_t)value << 1;
+    tarn_code code = TARN_OK;
+    for (; v >= 0x80 && code == TARN_OK; v >>= 7) {
+        code = buf_append_char(out, (char)(v | 0x80), err);
+    }
+    return code == TARN_OK ? buf_append_char(out, (char)v, err) : code;
+}
+
+static tarn_code put_text(tarn_buf *out, tarn_str text, tarn_error *err) {
+    tarn_code code = put_long(out, text.len, err);
+    return code == TARN_OK ? buf_append_str(out, text, err) : code;
+}
+
+static tarn_code put_header(tarn_buf *out, tarn_str schema, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    buf_reset(out);
+    TRY(buf_append(out, "Obj\1", 4, err));
+    TRY(put_long(out, 2, err));
+    TRY(put_text(out, STR("avro.schema"), err));
+    TRY(put_text(out, schema, err));
+    TRY(put_text(out, STR("avro.codec"), err));
+    TRY(put_text(out, STR("null"), err));
+    TRY(put_long(out, 0, err));
+    code = buf_append(out, SYNC, 16, err);
+done:
+    return code;
+}
+
+static tarn_code put_block(kafka_avro *a, tarn_str datum, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    TRY(put_long(&a->blocks, 1, err));
+    TRY(put_text(&a->blocks, datum, err));
+    TRY(buf_append(&a->blocks, SYNC, 16, err));
+    code = buf_append(&a->ends, &a->blocks.len, sizeof a->blocks.len, err);
+    a->n += code == TARN_OK;
+done:
+    return code;
+}
+
+static size_t block_end(const kafka_avro *a, int64_t i) {
+    size_t end = 0;
+    if (i > 0) {
+        memcpy(&end, a->ends.data + (size_t)(i - 1) * sizeof end, sizeof end);
+    }
+    return end;
+}
+
+/* ---- runs ---- */
+
+static bool wire_id(const rd_kafka_message_t *m, int32_t *id) {
+    const uint8_t *p = m->payload;
+    if (p == NULL || m->len < 5 || p[0] != 0) {
+        return false;
+    }
+    *id = (int32_t)((uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4]);
+    return true;
+}
+
+/* A message without a datum: passed, or told, and done. */
+static tarn_code pass_message(kafka_source *k, const rd_kafka_message_t *m, tarn_error *err) {
+    int64_t number = k->n_given + (int64_t)(k->origins.len / sizeof(kafka_origin)) + 1;
+    tarn_code code = kafka_hand_on(k, m, err);
+    if (code == TARN_OK && m->payload != NULL) {
+        code = kafka_reject(k, number, str_make(m->payload, m->len),
+                            STR("the message did not begin with the number of a schema"), err);
+    }
+    if (code == TARN_OK) {
+        kafka_given(k, number);
+    }
+    return code;
+}
+
+static tarn_code add_message(kafka_source *k, const rd_kafka_message_t *m, tarn_error *err) {
+    tarn_str datum = str_make((const char *)m->payload + 5, m->len - 5);
+    tarn_code code = put_block(k->avro, datum, err);
+    return code == TARN_OK ? kafka_hand_on(k, m, err) : code;
+}
+
+static tarn_code begin_run(kafka_source *k, int32_t id, tarn_error *err) {
+    kafka_avro *a = k->avro;
+    tarn_str schema;
+    tarn_code code = registry_schema(a->registry, id, &schema, err);
+    a->n = 0;
+    a->given = 0;
+    buf_reset(&a->blocks);
+    buf_reset(&a->ends);
+    arena_release(&a->arena);
+    a->type = NULL;
+    return code == TARN_OK ? put_header(&a->header, schema, err) : code;
+}
+
+/* Messages of one schema. No rows and no error: none came in time, or the registry is away. */
+static tarn_code gather_run(kafka_source *k, int64_t timeout_ms, tarn_error *err) {
+    kafka_avro *a = k->avro;
+    tarn_code code = TARN_OK;
+    int32_t run = -1;
+    int32_t id = -1;
+    a->n = 0;
+    while (a->n < RUN_MESSAGES && a->blocks.len < RUN_BYTES) {
+        if (a->held == NULL) {
+            TRY(kafka_take(k, timeout_ms, &a->held, err));
+        }
+        if (a->held == NULL) {
+            break;
+        }
+        bool good = wire_id(a->held, &id);
+        if (a->n > 0 && (!good || id != run)) {
+            break;
+        }
+        if (good && a->n == 0) {
+            TRY(begin_run(k, id, err));
+            run = id;
+        }
+        TRY(good ? add_message(k, a->held, err) : pass_message(k, a->held, err));
+        rd_kafka_message_destroy(a->held);
+        a->held = NULL;
+        timeout_ms = 0;
+    }
+    a->step = a->n;
+    a->ended = a->n == 0 && a->held == NULL && kafka_all_done(k);
+done:
+    if (code == TARN_IO && a->n == 0) { /* the registry will be there again */
+        env_log(a->env, TARN_LOG_WARN, "source", "registry", "%s; trying again", err->message);
+        err_reset(err);
+        env_sleep_ms(a->env, 200);
+        return TARN_OK;
+    }
+    return code;
+}
+
+/* ---- decoding ---- */
+
+static void close_part(kafka_avro *a) {
+    avro_scan_close(a->scan);
+    avro_close(a->avro);
+    a->scan = NULL;
+    a->avro = NULL;
+}
+
+/* Columns that the table lacks are not decoded, if they are to be ignored. */
+static tarn_code select_columns(kafka_source *k, uint8_t **out, tarn_error *err) {
+    kafka_avro *a = k->avro;
+    const source_setup *s = k->setup;
+    const tarn_type *type = avro_file_type(a->avro);
+    *out = NULL;
+    if (!s->file.ignore_unknown || s->root == NULL || s->avro_envelope) {
+        return TARN_OK;
+    }
+    uint8_t *selected = ARENA_ARRAY(&a->arena, uint8_t, (size_t)type_node_count(type) + 1);
+    if (selected == NULL) {
+        return err_nomem(err);
+    }
+    int32_t node = 0;
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        const tarn_field *f = &type->fields[i];
+        int32_t span = type_field_span(f);
+        bool wanted = type_child(s->root, f->name) != NULL ||
+                      (s->kind_column != NULL && str_is(f->name, s->kind_column));
+        memset(selected + node, wanted, (size_t)span);
+        node += span;
+    }
+    *out = selected;
+    return TARN_OK;
+}
+
+static tarn_code open_part(kafka_source *k, tarn_error *err) {
+    kafka_avro *a = k->avro;
+    tarn_code code = TARN_OK;
+    io_source *memory = NULL;
+    avro_scan_options options;
+    uint8_t *selected;
+    size_t from = block_end(a, a->given);
+    size_t to = block_end(a, a->given + a->step);
+    memset(&options, 0, sizeof options);
+    buf_reset(&a->file);
+    TRY(buf_append_str(&a->file, buf_str(&a->header), err));
+    TRY(buf_append(&a->file, a->blocks.data + from, to - from, err));
+    TRY(io_source_memory(a->env, k->location, a->file.data, a->file.len, &memory, err));
+    code = avro_open(a->env, memory, &a->avro, err);
+    if (code != TARN_OK) {
+        memory->close(memory);
+        return code;
+    }
+    TRY(select_columns(k, &selected, err));
+    options.selected = selected;
+    options.batch_rows = k->setup->file.batch_rows;
+    code = avro_scan_open(a->avro, &options, &a->scan, err);
+done:
+    return code;
+}
+
+/* Of a block: one record (one byte), its length, the datum, the mark. */
+static tarn_str datum_at(const kafka_avro *a, int64_t i) {
+    size_t from = block_end(a, i) + 1;
+    size_t end = block_end(a, i + 1) - 16;
+    while (from < end && a->blocks.data[from] >= 0x80) {
+        from++;
+    }
+    return str_make(a->blocks.data + from + 1, end - from - 1);
+}
+
+/* Rows of the run, one a message. */
+static tarn_code decode(kafka_source *k, tarn_batch *out, tarn_error *err) {
+    kafka_avro *a = k->avro;
+    tarn_code code = a->scan == NULL ? open_part(k, err) : TARN_OK;
+    code = code == TARN_OK ? avro_scan_next(a->scan, out, err) : code;
+    if (code == TARN_OK && batch_rows(out) > 0) {
+        a->given += batch_rows(out);
+        return TARN_OK;
+    }
+    close_part(a);
+    if (code != TARN_CORRUPT) {
+        return code;
+    }
+    if (a->step > 1) {
+        a->step = 1;
+        err_reset(err);
+        return TARN_OK;
+    }
+    tarn_str raw = datum_at(a, a->given);
+    tarn_error why = *err;
+    err_reset(err);
+    a->given++;
+    return kafka_reject(k, k->n_given + 1, raw, str_of(why.message), err);
+}
+
+/* ---- what rows do ---- */
+
+static int32_t field_at(const tarn_type *type, tarn_str name) {
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        if (str_eq(type->fields[i].name, name)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+typedef struct bad_message {
+    kafka_source *kafka;
+    int64_t before; /* messages given before the batch */
+} bad_message;
+
+static tarn_code on_bad_kind(void *ctx, int64_t row, tarn_str raw, tarn_str reason,
+                             tarn_error *err) {
+    const bad_message *bad = ctx;
+    return kafka_reject(bad->kafka, bad->before + row + 1, raw, reason, err);
+}
+
+static tarn_code read_kind_column(kafka_source *k, tarn_batch *batch, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    kafka_avro *a = k->avro;
+    tarn_projection *plan;
+    project_options options;
+    tarn_batch rows;
+    bad_message bad = {k, k->n_given};
+    int32_t next_id = 1;
+    memset(&rows, 0, sizeof rows);
+    memset(&options, 0, sizeof options);
+    const tarn_type *all = type_assign_ids(&a->arena, batch->type, &next_id);
+    int32_t at = field_at(batch->type, str_of(k->setup->kind_column));
+    tarn_field *fields = ARENA_ARRAY(&a->arena, tarn_field, (size_t)batch->type->n_fields + 1);
+    if (all == NULL || fields == NULL) {
+        return err_nomem(err);
+    }
+    if (at < 0 || all->fields[at].type->kind != TARN_STRING) {
+        return err_set(err, TARN_INVALID,
+                       "%s: messages have no column %s of strings, which says "
+                       "what rows do",
+                       k->location, k->setup->kind_column);
+    }
+    TRY(kind_column_read(a->env, batch, at, &a->kinds, on_bad_kind, &bad, err));
+    int32_t n = 0;
+    for (int32_t i = 0; i < all->n_fields; i++) {
+        if (i != at) {
+            fields[n++] = all->fields[i];
+        }
+    }
+    a->type = type_struct(&a->arena, fields, n);
+    if (a->type == NULL) {
+        return err_nomem(err);
+    }
+    if (batch_rows(batch) > 0) {
+        options.whole = true;
+        options.file = k->location;
+        TRY(project_plan(&a->arena, all, a->type, &options, &plan, err));
+        TRY(project_apply(plan, a->env, batch, &rows, err));
+        batch_release(batch);
+        batch_move(batch, &rows);
+    }
+done:
+    return code;
+}
+
+/* ---- envelopes ---- */
+
+typedef struct envelopes {
+    kafka_source *kafka;
+    tarn_view before, after, op;
+    tarn_view *before_columns, *after_columns;
+    int32_t n;
+    tarn_builder rows;
+} envelopes;
+
+static tarn_code put_image(envelopes *e, const tarn_view *columns, int64_t row, uint8_t kind,
+                           tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < e->n; i++) {
+        TRY(builder_view(&e->rows.children[i], &columns[i], row, 1, err));
+    }
+    TRY(builder_close(&e->rows, err));
+    code = buf_append_char(&e->kafka->avro->kinds, (char)kind, err);
+done:
+    return code;
+}
+
+static tarn_code put_change(envelopes *e, int64_t row, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    bool had = !view_is_null(&e->before, row);
+    bool has = !view_is_null(&e->after, row);
+    tarn_str op = view_is_null(&e->op, row) ? STR("") : view_bytes(&e->op, row);
+    if ((str_is(op, "c") || str_is(op, "r")) && has) {
+        return put_image(e, e->after_columns, row, TARN_ROW_INSERT, err);
+    }
+    if (str_is(op, "u") && has) {
+        TRY(had ? put_image(e, e->before_columns, row, TARN_ROW_UPDATE_BEFORE, err) : TARN_OK);
+        return put_image(e, e->after_columns, row, TARN_ROW_UPDATE_AFTER, err);
+    }
+    if (str_is(op, "d") && had) {
+        return put_image(e, e->before_columns, row, TARN_ROW_DELETE, err);
+    }
+    const char *reason = str_is(op, "d") ? "a delete without the row before it"
+                         : str_is(op, "t")
+                             ? "op \"t\" (truncate) is not taken: it names no row"
+                             : "the \"op\" was none of c, r, u, d, or its row was not there";
+    code = kafka_reject(e->kafka, e->kafka->n_given + row + 1, STR(""), str_of(reason), err);
+done:
+    return code;
+}
+
+/* The rows' type: after's columns, of which rows that delete may lack some. */
+static tarn_code image_type(kafka_source *k, const tarn_type *envelope, envelopes *e,
+                            tarn_error *err) {
+    kafka_avro *a = k->avro;
+    int32_t before = field_at(envelope, STR("before"));
+    int32_t after = field_at(envelope, STR("after"));
+    int32_t op = field_at(envelope, STR("op"));
+    if (before < 0 || after < 0 || op < 0 || envelope->fields[op].type->kind != TARN_STRING ||
+        envelope->fields[after].type->kind != TARN_STRUCT ||
+        !type_same_shape(envelope->fields[before].type, envelope->fields[after].type)) {
+        return err_set(err, TARN_INVALID,
+                       "%s: messages are no change envelopes (before, after, op)", k->location);
+    }
+    const tarn_type *image = envelope->fields[after].type;
+    tarn_field *fields = ARENA_ARRAY(&a->arena, tarn_field, (size_t)image->n_fields + 1);
+    e->before_columns = ARENA_ARRAY(&a->arena, tarn_view, (size_t)image->n_fields + 1);
+    e->after_columns = ARENA_ARRAY(&a->arena, tarn_view, (size_t)image->n_fields + 1);
+    const tarn_type *copy = type_copy(&a->arena, image);
+    if (fields == NULL || copy == NULL || e->before_columns == NULL || e->after_columns == NULL) {
+        return err_nomem(err);
+    }
+    e->n = image->n_fields;
+    for (int32_t i = 0; i < e->n; i++) {
+        fields[i] = copy->fields[i];
+        fields[i].required = false;
+    }
+    a->type = type_struct(&a->arena, fields, e->n);
+    return a->type != NULL ? TARN_OK : err_nomem(err);
+}
+
+static tarn_code open_envelopes(kafka_source *k, tarn_batch *batch, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    kafka_avro *a = k->avro;
+    envelopes e;
+    tarn_batch rows;
+    int64_t n = batch_rows(batch);
+    memset(&e, 0, sizeof e);
+    memset(&rows, 0, sizeof rows);
+    e.kafka = k;
+    buf_reset(&a->kinds);
+    TRY(image_type(k, batch->type, &e, err));
+    view_column(batch, field_at(batch->type, STR("before")), &e.before);
+    view_column(batch, field_at(batch->type, STR("after")), &e.after);
+    view_column(batch, field_at(batch->type, STR("op")), &e.op);
+    for (int32_t i = 0; i < e.n; i++) {
+        view_child(&e.before, i, &e.before_columns[i]);
+        view_child(&e.after, i, &e.after_columns[i]);
+    }
+    TRY(builder_init(&e.rows, a->env, a->type, err));
+    for (int64_t i = 0; i < n; i++) {
+        TRY(put_change(&e, i, err));
+    }
+    TRY(builder_finish_batch(&e.rows, &rows, err));
+    batch_release(batch);
+    batch_move(batch, &rows);
+done:
+    builder_release(&e.rows);
+    return code;
+}
+
+/* ---- giving ---- */
+
+tarn_code kafka_avro_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out,
+                          const uint8_t **kinds, bool *ended, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_batch batch;
+    memset(&batch, 0, sizeof batch);
+    if (k->avro == NULL) {
+        TRY(avro_begin(k, err));
+    }
+    kafka_avro *a = k->avro;
+    while (batch_rows(&batch) == 0) {
+        batch_release(&batch);
+        if (a->given >= a->n) {
+            close_part(a);
+            TRY(gather_run(k, timeout_ms, err));
+            *ended = a->ended;
+        }
+        if (a->n == 0) {
+            break;
+        }
+        int64_t before = a->given;
+        TRY(decode(k, &batch, err));
+        if (batch_rows(&batch) > 0 && k->setup->kind_column != NULL) {
+            TRY(read_kind_column(k, &batch, err));
+        } else if (batch_rows(&batch) > 0 && k->setup->avro_envelope) {
+            TRY(open_envelopes(k, &batch, err));
+        }
+        kafka_given(k, k->n_given + a->given - before);
+    }
+    if (batch_rows(&batch) > 0) {
+        batch_move(out, &batch);
+        *kinds = k->setup->kind_column != NULL || k->setup->avro_envelope ? a->kinds.data : NULL;
+    }
+done:
+    batch_release(&batch);
+    return code;
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* source/kafka_int.h - what the files of Kafka share: the consumer, and what its messages become.
+ */
+#ifndef SOURCE_KAFKA_INT_H
+#define SOURCE_KAFKA_INT_H
+
+#ifdef TARN_KAFKA
+
+#include <librdkafka/rdkafka.h>
+
+#include "source/source_int.h"
+
+typedef struct kafka_partition {
+    const char *topic;
+    int32_t id;
+    int64_t next; /* behind the rows given; -1: nothing was read, and nothing is known */
+    int64_t seen; /* behind the messages fetched */
+    int64_t low;  /* when it was looked at */
+    int64_t end;  /* where reading ends; -1: never */
+    bool done;
+} kafka_partition;
+
+/* Where a message that was handed on came from. */
+typedef struct kafka_origin {
+    int32_t partition; /* index */
+    int64_t offset;
+} kafka_origin;
+
+struct kafka_source {
+    source_setup *setup;
+    const char *location;
+    const char *brokers;
+    const char **topics;
+    int32_t n_topics;
+    rd_kafka_t *rk;
+    rd_kafka_queue_t *queue;
+    kafka_partition *partitions;
+    int32_t n_partitions;
+    int32_t cap;
+    bool from_group; /* the user named the group: it is begun from where it stands */
+    bool latest;
+    bool started;
+    int64_t looked_ms; /* for new partitions */
+    int64_t told_ms;   /* of trouble with brokers */
+    tarn_buf origins;  /* of messages that are being decoded, oldest first */
+    int64_t n_given;   /* of them, given as rows and forgotten, since the beginning */
+    tarn_error failed; /* of a callback */
+    bool text;
+    piece_reader *pieces;
+    struct kafka_avro *avro;
+};
+
+/* ---- kafka.c ---- */
+/* The next message, NULL: none within timeout_ms. The caller destroys it. Messages behind a
+ * partition's end are passed over. */
+tarn_code kafka_take(kafka_source *k, int64_t timeout_ms, rd_kafka_message_t **out,
+                     tarn_error *err) TARN_MUST_USE;
+bool kafka_all_done(const kafka_source *k);
+/* The message goes to a decoder. */
+tarn_code kafka_hand_on(kafka_source *k, const rd_kafka_message_t *m,
+                        tarn_error *err) TARN_MUST_USE;
+/* The first n messages handed on (since the beginning) have been given as rows. */
+void kafka_given(kafka_source *k, int64_t n);
+/* A bad message, by its number since the beginning (from 1). */
+tarn_code kafka_reject(kafka_source *k, int64_t number, tarn_str raw, tarn_str reason,
+                       tarn_error *err) TARN_MUST_USE;
+
+/* ---- kafka_json.c ---- */
+tarn_code kafka_json_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out,
+                          const uint8_t **kinds, bool *ended, tarn_error *err) TARN_MUST_USE;
+
+/* ---- kafka_avro.c ---- */
+typedef struct kafka_avro kafka_avro;
+tarn_code kafka_avro_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out,
+                          const uint8_t **kinds, bool *ended, tarn_error *err) TARN_MUST_USE;
+void kafka_avro_free(kafka_avro *a); /* takes NULL */
+
+#endif
+#endif
