@@ -137,6 +137,8 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     request.check_new_deletes = has_vectors(w) && w->n_referenced > 0;
     request.branch = c->options.branch;
     request.from_snapshot_id = w->n_referenced > 0 ? d->base_snapshot_id : TARN_NO_SNAPSHOT;
+    const tarn_property mine = {STR(SINK_KEY_ID), c->options.sink_id};
+    request.mine = c->options.sink_id.len > 0 ? &mine : NULL; /* an earlier checkpoint is known */
     request.commit_id = c->options.state != NULL ? d->commit_id : NULL;
     request.allow_empty = is_empty(d);
     request.check = check_base;

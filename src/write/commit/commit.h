@@ -52,9 +52,12 @@ typedef struct commit_request {
     const tarn_expr
         *filter; /* overwrite/delete by filter: bound to the current schema; NULL: none. A file that
                     matches only in part is INVALID here: dml rewrites those first */
-    tarn_str branch;          /* len 0: main */
-    int64_t from_snapshot_id; /* the snapshot the work was based on (validation starts after it);
-                                 TARN_NO_SNAPSHOT: none */
+    tarn_str branch;           /* len 0: main */
+    int64_t from_snapshot_id;  /* the snapshot the work was based on (validation starts after it);
+                                  TARN_NO_SNAPSHOT: none */
+    const tarn_property *mine; /* NULL, or: snapshots whose summary holds it are the caller's own,
+                                  known to the work though it is based on older ones (commits in
+                                  flight); what they did is no conflict */
     const tarn_expr *conflict_filter; /* serializable: a data file added since from_snapshot_id that
                                          may hold rows of it is a CONFLICT; NULL: not checked */
     tarn_properties summary;          /* extra summary entries */

@@ -151,6 +151,32 @@ static void tell_new_deletes(race *r) {
     assert_ok(commit_now(&r->c, r->c.catalog, &q, &outcome, &err));
 }
 
+/* Two checkpoints in flight: the second was made before the first was committed, and knows it. */
+static void tell_mine(race *r) {
+    static const tarn_property mine = {{"a", 1}, {"x", 1}}, other = {{"a", 1}, {"y", 1}};
+    tarn_file first = commit_vector(&r->c, "first", &r->f1, 4, 2);
+    tarn_file second = commit_vector(&r->c, "second", &r->f1, 4, 3);
+    tarn_entry old = commit_entry(first);
+    commit_outcome outcome;
+    commit_request q = delta(r, &first, &r->f1);
+    q.summary = (tarn_properties){1, &mine};
+    assert_ok(commit_now(&r->c, r->c.catalog, &q, &outcome, &err));
+    q = delta(r, &second, &r->f1);
+    q.removed_deletes = &old;
+    q.n_removed_deletes = 1;
+    q.check_new_deletes = true;
+    const tarn_property *wrong[2] = {NULL, &other};
+    for (int i = 0; i < 2; i++) {
+        q.mine = wrong[i];
+        assert_code(commit_now(&r->c, r->c.catalog, &q, &outcome, &err), TARN_CONFLICT);
+        assert_non_null(strstr(err.message, "first"));
+        err_reset(&err);
+    }
+    q.mine = &mine;
+    assert_ok(commit_now(&r->c, r->c.catalog, &q, &outcome, &err));
+    assert_int_equal(outcome.kind, TARN_COMMITTED);
+}
+
 /* Equality deletes: by what they may hold, as far as that is known. */
 static void tell_new_equality(race *r) {
     tarn_arena arena;
@@ -278,6 +304,7 @@ static void test_delta_race_new_deletes(void **state) {
     (void)state;
     on_race(tell_new_deletes, 2);
     on_race(tell_new_equality, 2);
+    on_race(tell_mine, 3);
 }
 
 static void test_delta_race_replaced(void **state) {
