@@ -13,7 +13,8 @@
 
 #define PATH_COLUMN_ID 2147483546 /* file_path of position deletes (spec, "Reserved Field IDs") */
 
-tarn_code deletes_key(const tarn_file *file, tarn_buf *key, tarn_error *err) {
+/* A delete file as a key: its path, for a vector with its place in the file. */
+static tarn_code make_key(const tarn_file *file, tarn_buf *key, tarn_error *err) {
     buf_reset(key);
     tarn_code code = buf_append_str(key, file->path, err);
     if (code == TARN_OK && file->content_offset >= 0) {
@@ -103,7 +104,7 @@ done:
 /* ---- what goes ---- */
 
 typedef struct deletes_state {
-    tarn_map replaced; /* request->removed_deletes by deletes_key; value 1 once found */
+    tarn_map replaced; /* request->removed_deletes by make_key; value 1 once found */
     tarn_map vectors;  /* data files that get a vector */
     tuple_set tuples;  /* where either lies */
     int64_t least_sequence;
@@ -117,7 +118,7 @@ static tarn_code init_state(commit_attempt *a, deletes_state *s, tarn_error *err
     map_init(&s->vectors, &a->arena);
     for (int32_t i = 0; i < request->n_removed_deletes; i++) {
         const tarn_file *file = &request->removed_deletes[i].file;
-        TRY(deletes_key(file, &s->key, err));
+        TRY(make_key(file, &s->key, err));
         tarn_str kept = arena_str(&a->arena, buf_str(&s->key));
         if (kept.data == NULL || map_put(&s->replaced, kept, NULL) == NULL) {
             return err_nomem(err);
@@ -154,7 +155,7 @@ static tarn_code entry_goes(commit_attempt *a, deletes_state *s, const tarn_entr
     *goes = a->replaced_all || (only.len > 0 && map_find(&a->gone, only) != NULL) ||
             (entry->sequence_number >= 0 && entry->sequence_number < s->least_sequence);
     if (s->replaced.count > 0) {
-        TRY(deletes_key(file, &s->key, err));
+        TRY(make_key(file, &s->key, err));
         map_entry *named = map_find(&s->replaced, buf_str(&s->key));
         if (named != NULL) {
             a->n_removed += named->value.i64 == 0;

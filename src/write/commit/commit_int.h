@@ -105,8 +105,6 @@ tarn_code deletes_check(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 /* The parent's delete manifests, without what the request replaces, what concerned only files that
  * are gone, and what is older than all data. */
 tarn_code deletes_filter(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
-/* A delete file as a key: its path, for a vector with its place in the file. */
-tarn_code deletes_key(const tarn_file *file, tarn_buf *key, tarn_error *err) TARN_MUST_USE;
 /* The one data file that a position delete file or vector names, else len 0. */
 tarn_str deletes_only_file(const tarn_file *file);
 /* commit_merge.c: small manifests of a->list joined (merge append). */
