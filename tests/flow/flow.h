@@ -296,6 +296,36 @@ static inline tarn_code flow_write(tarn_table *table, const tarn_sink_options *o
     return code;
 }
 
+/* ---- a batch as a stream of one array, which must not outlive it ---- */
+
+static inline int flow_stream_schema(struct ArrowArrayStream *s, struct ArrowSchema *out) {
+    *out = ((flow_batch *)s->private_data)->schema;
+    return 0;
+}
+static inline int flow_stream_next(struct ArrowArrayStream *s, struct ArrowArray *out) {
+    flow_batch *b = s->private_data;
+    *out = b->array;
+    b->array.release = NULL; /* the end comes next */
+    return 0;
+}
+static inline const char *flow_stream_error(struct ArrowArrayStream *s) {
+    (void)s;
+    return NULL;
+}
+static inline void flow_stream_release(struct ArrowArrayStream *s) {
+    free(s->private_data);
+    s->release = NULL;
+}
+/* Takes the batch. */
+static inline void flow_stream(flow_batch *b, struct ArrowArrayStream *out) {
+    b->array.release = flow_release_child;
+    out->get_schema = flow_stream_schema;
+    out->get_next = flow_stream_next;
+    out->get_last_error = flow_stream_error;
+    out->release = flow_stream_release;
+    out->private_data = b;
+}
+
 static inline void flow_append(tarn_table *table, const char *rows) {
     tarn_error err = TARN_ERROR_INIT;
     tarn_outcome outcome = TARN_OUTCOME_INIT;

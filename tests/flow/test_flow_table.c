@@ -209,6 +209,61 @@ static void test_flow_overwrite(void **state) {
     on_both(tell_overwrite, "day");
 }
 
+/* ---- rows that change ---- */
+
+static void merge(flow_case *f, const char *rows, const tarn_merge_options *options,
+                  int64_t changed, int64_t inserted) {
+    struct ArrowArrayStream source;
+    tarn_outcome outcome = TARN_OUTCOME_INIT;
+    flow_stream(flow_batch_of(rows), &source);
+    assert_ok(tarn_table_merge(f->table, &source, options, &outcome, &err));
+    assert_null(source.release);
+    assert_int_equal(outcome.rows, changed);
+    assert_int_equal(outcome.rows_inserted, inserted);
+}
+
+static void change_rows(flow_case *f, bool marks) {
+    tarn_outcome outcome = TARN_OUTCOME_INIT;
+    tarn_merge_options options = TARN_MERGE_OPTIONS_INIT;
+    flow_append(f->table, "1,1,a;2,1,b;3,2,c;4,2,d");
+    assert_ok(
+        tarn_table_update(f->table, "tag = 'x', day = day * 10", "id < 3", NULL, &outcome, &err));
+    assert_int_equal(outcome.state, TARN_COMMIT_DONE);
+    assert_int_equal(outcome.rows, 2);
+    flow_check(f->table, NULL, "1,10,x\n2,10,x\n3,2,c\n4,2,d\n");
+    assert_ok(tarn_table_delete(f->table, "id = 3", NULL, &outcome, &err));
+    assert_int_equal(outcome.rows, 1);
+    assert_int_equal(outcome.delete_files_added, marks ? 1 : 0);
+    assert_int_equal(outcome.rows_rewritten == 0, marks);
+    options.key = "id";
+    merge(f, "4,7,m;5,7,n", &options, 1, 1);
+    flow_check(f->table, NULL, "1,10,x\n2,10,x\n4,7,m\n5,7,n\n");
+    options.matched = TARN_MATCHED_DELETE;
+    options.ignore_not_matched = true;
+    merge(f, "5,,;6,,", &options, 1, 0);
+    flow_check(f->table, NULL, "1,10,x\n2,10,x\n4,7,m\n");
+    assert_code(tarn_table_update(f->table, "tag = ", "true", NULL, &outcome, &err), TARN_INVALID);
+    assert_code(tarn_table_update(f->table, NULL, "true", NULL, &outcome, &err), TARN_INVALID);
+    assert_ok(tarn_table_delete(f->table, "true", NULL, &outcome, &err));
+    flow_check(f->table, NULL, "");
+}
+
+static void tell_changes(flow_case *f) {
+    change_rows(f, false);
+    alter(f, "[{\"op\":\"upgrade-format-version\",\"version\":2},{\"op\":\"set-properties\","
+             "\"properties\":{\"write.delete.mode\":\"merge-on-read\","
+             "\"write.update.mode\":\"merge-on-read\",\"write.merge.mode\":\"merge-on-read\"}}]");
+    change_rows(f, true);
+    alter(f, "[{\"op\":\"upgrade-format-version\",\"version\":3}]");
+    change_rows(f, true);
+}
+
+static void test_flow_changes(void **state) {
+    (void)state;
+    on_both(tell_changes, NULL);
+    on_both(tell_changes, "day");
+}
+
 /* ---- versions ---- */
 
 static int64_t number_after(flow_case *f, const char *text) {
@@ -526,12 +581,19 @@ static void test_flow_open_path(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flow_rows),        cmocka_unit_test(test_flow_bad_batches),
-        cmocka_unit_test(test_flow_checkpoints), cmocka_unit_test(test_flow_overwrite),
-        cmocka_unit_test(test_flow_versions),    cmocka_unit_test(test_flow_alter),
-        cmocka_unit_test(test_flow_upgrade),     cmocka_unit_test(test_flow_metadata_tables),
-        cmocka_unit_test(test_flow_names),       cmocka_unit_test(test_flow_bad_catalogs),
-        cmocka_unit_test(test_flow_purge),       cmocka_unit_test(test_flow_open_path),
+        cmocka_unit_test(test_flow_rows),
+        cmocka_unit_test(test_flow_bad_batches),
+        cmocka_unit_test(test_flow_checkpoints),
+        cmocka_unit_test(test_flow_overwrite),
+        cmocka_unit_test(test_flow_changes),
+        cmocka_unit_test(test_flow_versions),
+        cmocka_unit_test(test_flow_alter),
+        cmocka_unit_test(test_flow_upgrade),
+        cmocka_unit_test(test_flow_metadata_tables),
+        cmocka_unit_test(test_flow_names),
+        cmocka_unit_test(test_flow_bad_catalogs),
+        cmocka_unit_test(test_flow_purge),
+        cmocka_unit_test(test_flow_open_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

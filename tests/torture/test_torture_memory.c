@@ -25,7 +25,8 @@ typedef struct memory_run {
 typedef tarn_code (*operation)(memory_run *r, tarn_table *table, tarn_outcome *outcome,
                                tarn_error *err);
 
-static tarn_error err; /* of what must not fail */
+static tarn_error err;                         /* of what must not fail */
+static const char *row_mode = "copy-on-write"; /* of row-level changes */
 
 static tarn_code run_append(memory_run *r, tarn_table *table, tarn_outcome *outcome,
                             tarn_error *e) {
@@ -47,6 +48,22 @@ static tarn_code run_delete(memory_run *r, tarn_table *table, tarn_outcome *outc
                             tarn_error *e) {
     (void)r;
     return tarn_table_delete(table, "id = 2 or day = 2", NULL, outcome, e);
+}
+
+static tarn_code run_update(memory_run *r, tarn_table *table, tarn_outcome *outcome,
+                            tarn_error *e) {
+    (void)r;
+    return tarn_table_update(table, "tag = tag || '!', day = day + 1", "id = 1 or day = 2", NULL,
+                             outcome, e);
+}
+
+static tarn_code run_merge(memory_run *r, tarn_table *table, tarn_outcome *outcome, tarn_error *e) {
+    struct ArrowArrayStream source;
+    tarn_merge_options options = TARN_MERGE_OPTIONS_INIT;
+    (void)r;
+    options.key = "id";
+    flow_stream(flow_batch_of("2,8,m;9,9,n"), &source);
+    return tarn_table_merge(table, &source, &options, outcome, e);
 }
 
 static tarn_code run_alter(memory_run *r, tarn_table *table, tarn_outcome *outcome, tarn_error *e) {
@@ -138,7 +155,13 @@ static bool shows(memory_run *r, const char *rows) {
 #define OLD_ROWS          ROW(1, 1, "\"a\"") ROW(2, 1, "\"b\"") ROW(3, 2, "\"c\"")
 
 static void make_table(memory_run *r) {
-    static const char *const properties[] = {"commit.retry.num-retries", "0", NULL};
+    const char *const properties[] = {"commit.retry.num-retries",
+                                      "0",
+                                      "write.update.mode",
+                                      row_mode,
+                                      "write.merge.mode",
+                                      row_mode,
+                                      NULL};
     case_table(&r->c, 2, "id long not null, day int, tag string", "day", properties);
     case_append(&r->c, OLD_ROWS);
 }
@@ -250,6 +273,25 @@ static void test_memory_delete(void **state) {
     on_both(run_delete, ROW(1, 1, "\"a\""));
 }
 
+static void test_memory_update(void **state) {
+    static const char want[] = ROW(1, 2, "\"a!\"") ROW(2, 1, "\"b\"") ROW(3, 3, "\"c!\"");
+    (void)state;
+    on_both(run_update, want);
+    row_mode = "merge-on-read";
+    on_both(run_update, want);
+    row_mode = "copy-on-write";
+}
+
+static void test_memory_merge(void **state) {
+    static const char want[] =
+        ROW(1, 1, "\"a\"") ROW(2, 8, "\"m\"") ROW(3, 2, "\"c\"") ROW(9, 9, "\"n\"");
+    (void)state;
+    on_both(run_merge, want);
+    row_mode = "merge-on-read";
+    on_both(run_merge, want);
+    row_mode = "copy-on-write";
+}
+
 static void test_memory_alter(void **state) {
     (void)state;
     on_both(run_alter,
@@ -322,6 +364,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_create),    cmocka_unit_test(test_memory_append),
         cmocka_unit_test(test_memory_overwrite), cmocka_unit_test(test_memory_delete),
+        cmocka_unit_test(test_memory_update),    cmocka_unit_test(test_memory_merge),
         cmocka_unit_test(test_memory_alter),     cmocka_unit_test(test_memory_scan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -201,6 +201,46 @@ def our_row_deletes(shop):
         meta(shop, table, FEW)
 
 
+def our_row_changes(shop):
+    """We delete, update and merge in both modes and versions, Spark reads, and goes on by delete files and vectors; then we again."""
+    found = numbers(60)
+    for version in ("2", "3"):
+        for mode in ("copy-on-write", "merge-on-read"):
+            properties = [w for what in ("delete", "update", "merge") for w in ("-p", "write.%s.mode=%s" % (what, mode))]
+            table = shop.make(found[:40], NUMBERS, "--partition-by", "k", "--format-version", version, *properties)
+            first = lineage(shop, table) if version == "3" else None
+            shop.tarn("delete", table, "--where", "id in (1, 5, 9, 13)")
+            want = [r for r in found[:40] if r["id"] not in (1, 5, 9, 13)]
+            shop.agree(table, want)
+            shop.tarn("update", table, "--set", "s = 'ours', k = k + 1", "--where", "id >= 10 and id < 20")
+            want = [{**r, "s": "ours", "k": r["k"] + 1} if 10 <= r["id"] < 20 else r for r in want]
+            shop.agree(table, want)
+            shop.sql("delete from {} where id in (2, 12, 22)", table)
+            want = [r for r in want if r["id"] not in (2, 12, 22)]
+            shop.agree(table, want)
+            shop.tarn("delete", table, "--where", "id in (3, 14, 23)")
+            want = [r for r in want if r["id"] not in (3, 14, 23)]
+            shop.agree(table, want)
+            shop.write("merge.ndjson", "".join(json.dumps({"id": i, "s": "merged", "k": 2, "at": found[i]["at"], "d": None}) + "\n" for i in range(30, 50)))
+            shop.tarn("merge", table, "merge.ndjson", "--key", "id")
+            want = [r for r in want if r["id"] < 30] + [{**found[i], "s": "merged", "k": 2, "d": None} for i in range(30, 50)]
+            shop.agree(table, want)
+            shop.sql("update {} set s = 'theirs' where id < 12 or id = 45", table)
+            want = [{**r, "s": "theirs"} if r["id"] < 12 or r["id"] == 45 else r for r in want]
+            shop.agree(table, want)
+            shop.tarn("update", table, "--set", "s = s || '!'", "--where", "s = 'theirs'")
+            want = [{**r, "s": "theirs!"} if r["s"] == "theirs" else r for r in want]
+            shop.agree(table, want)
+            shop.filters_hold(table, "id = 45", "s = 'merged' and k = 2", "k = 1")
+            if version == "3":
+                last = lineage(shop, table)
+                equal({i: last[i] for i in last if i in first}, {i: first[i] for i in first if i in last})
+            meta(shop, table, FEW)
+
+
+our_row_changes.catalogs = CATALOGS
+
+
 def branches(shop):
     """Branches and tags made by one and used by the other."""
     found = numbers(50)
@@ -301,4 +341,4 @@ def properties(shop):
 
 properties.catalogs = CATALOGS
 
-CASES = [appends, row_changes, row_deletes, evolution, version_3, our_row_deletes, branches, maintenance, changes, properties]
+CASES = [appends, row_changes, row_deletes, evolution, version_3, our_row_changes, our_row_deletes, branches, maintenance, changes, properties]

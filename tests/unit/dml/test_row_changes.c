@@ -528,6 +528,79 @@ static void test_changes_keep_row_ids(void **state) {
     }
 }
 
+/* ---- B16 ---- */
+
+static void copy_folder(const char *from, const char *to) {
+    DIR *dir = opendir(from);
+    assert_non_null(dir);
+    assert_int_equal(mkdir(to, 0700), 0);
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        char source[512], target[512];
+        static char bytes[1 << 20];
+        struct stat st;
+        (void)snprintf(source, sizeof source, "%s/%s", from, entry->d_name);
+        (void)snprintf(target, sizeof target, "%s/%s", to, entry->d_name);
+        assert_int_equal(stat(source, &st), 0);
+        if (S_ISDIR(st.st_mode)) {
+            if (entry->d_name[0] != '.') {
+                copy_folder(source, target);
+            }
+            continue;
+        }
+        FILE *in = fopen(source, "rb");
+        FILE *out = fopen(target, "wb");
+        assert_non_null(in);
+        assert_non_null(out);
+        size_t n = fread(bytes, 1, sizeof bytes, in);
+        assert_true(n < sizeof bytes);
+        assert_int_equal(fwrite(bytes, 1, n, out), n);
+        (void)fclose(in);
+        assert_int_equal(fclose(out), 0);
+    }
+    (void)closedir(dir);
+}
+
+/* Positions count from the file's first row, whatever row groups were skipped on the way there. */
+static void test_changes_positions_of_row_groups(void **state) {
+    static const tarn_str level = {"B16", 3};
+    (void)state;
+    change_case d;
+    char path[160];
+    dml_result r;
+    tarn_store *files, *moved;
+    const tarn_positions *gone = NULL;
+    tarn_plan *plan;
+    memset(&d, 0, sizeof d);
+    tarn_env *env = test_env();
+    case_open(&d.c, env, CASE_DIR_FILE);
+    catalog_close(d.c.catalog);
+    (void)snprintf(path, sizeof path, "%s/tbl", d.c.folder);
+    copy_folder(TARN_TEST_FIXTURES "/bugs/B16/tbl", path);
+    assert_ok(store_file_new(env, false, &files, &err));
+    assert_ok(store_moved_new(files, STR("file:///tarn-fixtures/bugs/open/B16/tbl"), str_of(path),
+                              &moved, &err));
+    assert_ok(
+        catalog_dir_new(env, moved, STR("file:///tarn-fixtures/bugs/open"), &d.c.catalog, &err));
+    d.c.ident = (tarn_ident){1, &level, STR("tbl")};
+    proxy_init(&d.proxy, d.c.catalog);
+    d.merge_on_read = true;
+    assert_ok(delete_where(&d, "id = 350", &r, &err));
+    assert_int_equal(r.rows_deleted, 1);
+    assert_int_equal(r.deletes_added, 1);
+    tarn_table_version *v = case_load(&d.c);
+    scan_options options = case_scan_options();
+    options.metadata = v->metadata;
+    assert_ok(plan_new(env, d.c.catalog->store, &options, &plan, &err));
+    assert_int_equal(plan->n_tasks, 1);
+    assert_ok(task_positions(plan, &plan->tasks[0], &gone, &err));
+    assert_true(positions_has(gone, 350));
+    assert_false(positions_has(gone, 50));
+    assert_int_equal(positions_count(gone), 7);
+    plan_free(plan);
+    table_version_release(v);
+    close_case(&d);
+}
+
 /* ---- a model ---- */
 
 #define MODEL_IDS 60
@@ -657,11 +730,17 @@ static void test_changes_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes_delete),         cmocka_unit_test(test_changes_of_mode),
-        cmocka_unit_test(test_changes_need_version_2), cmocka_unit_test(test_changes_update),
-        cmocka_unit_test(test_changes_bad_sets),       cmocka_unit_test(test_changes_merge),
-        cmocka_unit_test(test_changes_bad_merges),     cmocka_unit_test(test_changes_rivals),
-        cmocka_unit_test(test_changes_refused),        cmocka_unit_test(test_changes_keep_row_ids),
+        cmocka_unit_test(test_changes_delete),
+        cmocka_unit_test(test_changes_of_mode),
+        cmocka_unit_test(test_changes_need_version_2),
+        cmocka_unit_test(test_changes_update),
+        cmocka_unit_test(test_changes_bad_sets),
+        cmocka_unit_test(test_changes_merge),
+        cmocka_unit_test(test_changes_bad_merges),
+        cmocka_unit_test(test_changes_rivals),
+        cmocka_unit_test(test_changes_refused),
+        cmocka_unit_test(test_changes_keep_row_ids),
+        cmocka_unit_test(test_changes_positions_of_row_groups),
         cmocka_unit_test(test_changes_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Goal: tables that delete, update and merge changed are read by others as they were meant, copy-on-write and merge-on-read, and the
+commands say what is wrong. Method: a model of the rows in Python beside random commands; PyIceberg, DuckDB and the command itself
+are asked after each; what no table can take must be refused and change nothing.
+
+usage: test_changes.py [case...]
+"""
+import csv
+import json
+import random
+import sys
+
+import harness
+from harness import case, equal, must_refuse, same
+
+NUMBERS = "id long not null, k int, s string, d double"
+OPERATIONS = ("delete", "update", "merge")
+
+
+def numbers(count, start=0):
+    return [{"id": i, "k": i % 3, "s": None if i % 5 == 0 else "s%d" % (i % 11), "d": i / 4} for i in range(start, start + count)]
+
+
+def lines(found):
+    return "".join(json.dumps(row) + "\n" for row in found)
+
+
+def ingest(shop, found):
+    shop.tarn("ingest", "ns.t", shop.write("rows.ndjson", lines(found)))
+
+
+def make(shop, version, mode, *options):
+    properties = [word for what in OPERATIONS for word in ("-p", "write.%s.mode=%s" % (what, mode))]
+    shop.tarn("create", "ns.t", NUMBERS, "--format-version", str(version), *properties, *options)
+
+
+def agree(shop, want, vectors):
+    same(shop.cat("ns.t").rows, want)
+    same(shop.pyiceberg_rows("ns.t"), want)
+    same(shop.duckdb_rows("ns.t"), want)
+    if vectors:
+        deletes = shop.cat("ns.t.delete_files").rows
+        named = [row["referenced_data_file"] for row in deletes]
+        equal(len(named), len(set(named)))
+        equal({row["file_format"] for row in deletes} - {"PUFFIN"}, set())
+
+
+def step(shop, rng, want):
+    """One random command, on the table and on the rows."""
+    low = rng.randrange(120)
+    high = low + rng.randrange(30)
+    where = "id >= %d and id <= %d" % (low, high)
+    what = rng.choice(("ingest", "delete", "update", "merge", "prune"))
+    if what == "ingest":
+        start = max([row["id"] for row in want], default=-1) + 1
+        ingest(shop, numbers(15, start))
+        return want + numbers(15, start)
+    if what == "delete":
+        shop.tarn("delete", "ns.t", "--where", where)
+        return [row for row in want if not low <= row["id"] <= high]
+    if what == "update":
+        shop.tarn("update", "ns.t", "--set", "s = 'u%d', d = d + k, k = 2 - k" % low, "--where", where)
+        return [{**row, "s": "u%d" % low, "d": row["d"] + row["k"], "k": 2 - row["k"]} if low <= row["id"] <= high else row for row in want]
+    if what == "prune":
+        shop.tarn("delete", "ns.t", "--where", "k = 1 and id < %d" % low)
+        return [row for row in want if not (row["k"] == 1 and row["id"] < low)]
+    source = [{"id": i, "s": "m%d" % i, "k": 1} for i in rng.sample(range(150), 12)]
+    name = "m.ndjson"
+    if rng.random() < 0.5:
+        shop.write(name, lines(source))
+    else:
+        name = "m.csv"
+        with open(shop.path(name), "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, ("s", "k", "id"))
+            writer.writeheader()
+            writer.writerows(source)
+    by_id = {row["id"]: row for row in source}
+    matched = rng.choice(("update", "delete", "ignore"))
+    rest = rng.choice(("insert", "ignore"))
+    shop.tarn("merge", "ns.t", name, "--key", "id", "--when-matched", matched, "--when-not-matched", rest)
+    have = {row["id"] for row in want}
+    if matched == "update":
+        want = [{**row, **by_id.get(row["id"], {})} for row in want]
+    elif matched == "delete":
+        want = [row for row in want if row["id"] not in by_id]
+    return want + [{"d": None, **row} for row in source if rest == "insert" and row["id"] not in have]
+
+
+def changed(version, mode):
+    for seed in range(3):
+        rng = random.Random(seed)
+        options = ("--partition-by", "k") if seed == 1 else ()
+        if seed == 2:
+            options = ("-p", "write.delete.granularity=partition")
+        with harness.Workshop() as shop:
+            make(shop, version, mode, *options)
+            want = numbers(60)
+            ingest(shop, want)
+            for _ in range(9):
+                want = step(shop, rng, want)
+                agree(shop, want, version == 3)
+
+
+def copy_on_write_2():
+    """Rewritten files of version 2."""
+    changed(2, "copy-on-write")
+
+
+def copy_on_write_3():
+    """Rewritten files of version 3."""
+    changed(3, "copy-on-write")
+
+
+def merge_on_read_2():
+    """Position deletes."""
+    changed(2, "merge-on-read")
+
+
+def merge_on_read_3():
+    """Deletion vectors."""
+    changed(3, "merge-on-read")
+
+
+def told():
+    """What the commands say, as text and as JSON."""
+    with harness.Workshop() as shop:
+        make(shop, 2, "merge-on-read")
+        ingest(shop, numbers(10))
+        answer = json.loads(shop.tarn("update", "ns.t", "--set", "s = null", "--where", "id < 3", "--json").out)
+        equal((answer["rows-updated"], answer["rows-rewritten"], answer["delete-files-added"]), (3, 0, 1))
+        equal(answer["snapshot-id"], shop.catalog().load_table("ns.t").current_snapshot().snapshot_id)
+        answer = json.loads(shop.tarn("delete", "ns.t", "--where", "id = 4", "--json").out)
+        equal((answer["rows-deleted"], answer["delete-files-added"]), (1, 1))
+        shop.write("m.ndjson", '{"id":4,"k":1}\n{"id":5,"k":1}\n')
+        answer = json.loads(shop.tarn("merge", "ns.t", "m.ndjson", "--key", "id", "--json").out)
+        equal((answer["rows-changed"], answer["rows-inserted"]), (1, 1))
+        answer = shop.tarn("update", "ns.t", "--set", "k = 1", "--where", "id = 99")
+        equal("0 rows updated" in answer.err and "nothing to commit" in answer.err, True)
+
+
+def refused():
+    """Bad input is named, and nothing changes."""
+    with harness.Workshop() as shop:
+        make(shop, 2, "merge-on-read")
+        ingest(shop, numbers(10))
+        before = shop.metadata("ns.t")
+        say = lambda *words, **more: shop.tarn(*words, check=False, **more)  # noqa: E731
+        must_refuse(say("update", "ns.t", "--set", "s = 1 +", "--where", "true"), "column", "missing")
+        must_refuse(say("update", "ns.t", "--set", "x = 1", "--where", "true"), "x", "lacks")
+        must_refuse(say("update", "ns.t", "--set", "k = 99999999999", "--where", "true"), "k")
+        must_refuse(say("update", "ns.t", "--set", "id = null", "--where", "true"), "id", "required")
+        must_refuse(say("update", "ns.t", "--set", "k = k / 0", "--where", "true"), "zero")
+        shop.write("twice.ndjson", '{"id":1}\n{"id":2}\n{"id":1}\n')
+        must_refuse(say("merge", "ns.t", "twice.ndjson", "--key", "id"), "id = 1", "rows 1 and 3")
+        shop.write("null.ndjson", '{"id":1,"k":1}\n{"k":2}\n')
+        must_refuse(say("merge", "ns.t", "null.ndjson", "--key", "id"), "id", "null", "line 2")
+        shop.write("more.csv", "id,extra\n1,2\n")
+        must_refuse(say("merge", "ns.t", "more.csv", "--key", "id"), "extra", "lacks")
+        must_refuse(say("merge", "ns.t", "twice.ndjson"), "key", "identifier")
+        must_refuse(say("merge", "ns.t", "twice.ndjson", "--key", "id", "--when-matched", "keep"), "when-matched", "keep")
+        shop.write("bad.ndjson", '{"id":1}\n{"id":"x"}\n')
+        must_refuse(say("merge", "ns.t", "bad.ndjson", "--key", "id"), "line 2")
+        shop.tarn("set", "ns.t", "write.update.mode=sometimes")
+        must_refuse(say("update", "ns.t", "--set", "k = 1", "--where", "true"), "write.update.mode", "sometimes")
+        shop.tarn("set", "ns.t", "write.update.mode=merge-on-read")
+        same(shop.cat("ns.t").rows, numbers(10))
+        equal(shop.cat("ns.t.delete_files").rows, [])
+        equal(len(shop.cat("ns.t.snapshots").rows), 1)
+        equal(before.endswith("metadata.json"), True)
+
+
+CASES = [copy_on_write_2, copy_on_write_3, merge_on_read_2, merge_on_read_3, told, refused]
+
+
+def main(names):
+    harness.need("pyiceberg", "duckdb", "fastavro", "pyarrow", "duckdb_extension_iceberg")
+    for fn in CASES:
+        if not names or fn.__name__ in names:
+            case(fn.__name__, fn)
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
