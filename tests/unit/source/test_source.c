@@ -1,0 +1,373 @@
+/* Goal: a source gives every row once, in order, whatever it reads from, and another one goes on
+ * exactly behind what the offsets say; what is not the same any more is refused.
+ * Method: a source is stopped after every possible batch (of one row) and its offsets given to
+ * another one; together they must have given all rows. Files are made, renamed, cut and followed in
+ * a folder of the test. */
+#include "tempdir.h"
+#include "test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/text/text.h"
+#include "source/source.h"
+
+typedef struct fixture {
+    tarn_env *env;
+    tarn_arena arena;
+    char folder[64];
+    tarn_error err;
+    tarn_buf seen; /* "id," of every row, with -id for those that delete */
+    tarn_buf rejects;
+    source_options options;
+    tarn_file_options file;
+} fixture;
+
+static int on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
+    fixture *f = ctx;
+    return buf_printf(&f->rejects, &f->err, "%lld %.*s %s\n", (long long)line, (int)raw_len, raw,
+                      reason) != TARN_OK;
+}
+
+static void begin(fixture *f) {
+    tarn_file_options none = TARN_FILE_OPTIONS_INIT;
+    tarn_error clean = TARN_ERROR_INIT;
+    memset(f, 0, sizeof *f);
+    f->env = test_env();
+    f->err = clean;
+    arena_init(&f->arena, f->env);
+    buf_init(&f->seen, f->env, 0);
+    buf_init(&f->rejects, f->env, 0);
+    test_tempdir(f->folder);
+    f->file = none;
+    f->file.batch_rows = 1;
+    f->file.reject = on_reject;
+    f->file.reject_ctx = f;
+    f->options.file = &f->file;
+    assert_int_equal(
+        type_from_text(&f->arena, STR("struct<id: int, v: string>"), &f->options.root, &f->err),
+        TARN_OK);
+}
+
+static void end(fixture *f) {
+    test_tempdir_done(f->folder);
+    buf_release(&f->seen);
+    buf_release(&f->rejects);
+    arena_release(&f->arena);
+    test_env_done(f->env);
+}
+
+static const char *path_of(fixture *f, const char *name) {
+    return arena_printf(&f->arena, "%s/%s", f->folder, name);
+}
+
+static const char *put(fixture *f, const char *name, const char *mode, const char *text) {
+    const char *path = path_of(f, name);
+    FILE *file = fopen(path, mode);
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+static void note_rows(fixture *f, const tarn_batch *batch, const uint8_t *kinds) {
+    tarn_view id;
+    int32_t at = 0;
+    if (batch_rows(batch) == 0) {
+        return;
+    }
+    while (!str_is(batch->type->fields[at].name, "id")) {
+        at++;
+    }
+    view_column(batch, at, &id);
+    for (int64_t i = 0; i < batch_rows(batch); i++) {
+        int64_t value = id.type->kind == TARN_LONG ? ((const int64_t *)id.values)[i]
+                                                   : ((const int32_t *)id.values)[i];
+        bool gone = kinds != NULL && (kinds[i] == 1 || kinds[i] == 3);
+        assert_int_equal(
+            buf_printf(&f->seen, &f->err, "%s%lld,", gone ? "-" : "", (long long)value), TARN_OK);
+    }
+}
+
+/* Reads at most n batches (-1: to the end, or until nothing comes in time); *offsets (may be NULL)
+ * is where it stands then. */
+static tarn_code read_some(fixture *f, const char *const *inputs, int32_t n_inputs,
+                           const char *from, int64_t timeout, int n, const char **offsets) {
+    tarn_code code = TARN_OK;
+    row_source *s = NULL;
+    tarn_batch batch;
+    bool ended = false;
+    tarn_buf text;
+    buf_init(&text, f->env, 0);
+    memset(&batch, 0, sizeof batch);
+    TRY(source_open(f->env, inputs, n_inputs, &f->options, &s, &f->err));
+    if (from != NULL) {
+        TRY(source_seek(s, str_of(from), &f->err));
+    }
+    for (int i = 0; i != n && !ended; i++) {
+        const uint8_t *kinds;
+        TRY(source_next(s, timeout, &batch, &kinds, &ended, &f->err));
+        if (batch_rows(&batch) == 0) {
+            break;
+        }
+        note_rows(f, &batch, kinds);
+        batch_release(&batch);
+    }
+    TRY(source_put_offsets(s, &text, &f->err));
+    if (offsets != NULL) {
+        *offsets = arena_str(&f->arena, buf_str(&text)).data;
+    }
+done:
+    batch_release(&batch);
+    buf_release(&text);
+    source_close(s);
+    return code;
+}
+
+#define assert_reads(call)                                                                         \
+    do {                                                                                           \
+        if ((call) != TARN_OK) {                                                                   \
+            fail_msg("%s (%s)", f.err.message, f.err.detail);                                      \
+        }                                                                                          \
+    } while (0)
+
+static void seen_is(fixture *f, const char *want) {
+    assert_int_equal(buf_append_char(&f->seen, '\0', &f->err), TARN_OK);
+    assert_string_equal((const char *)f->seen.data, want);
+    buf_reset(&f->seen);
+}
+
+/* Stopped after every number of batches, going on gives the rest. */
+static void stop_anywhere(fixture *f, const char *const *inputs, int32_t n_inputs, int64_t timeout,
+                          const char *all) {
+    for (int n = 0;; n++) {
+        const char *offsets = NULL;
+        tarn_code code = read_some(f, inputs, n_inputs, NULL, timeout, n, &offsets);
+        if (code == TARN_OK) {
+            bool whole = f->seen.len == strlen(all);
+            code = read_some(f, inputs, n_inputs, offsets, timeout, -1, NULL);
+            seen_is(f, all);
+            if (whole) {
+                break;
+            }
+        }
+        if (code != TARN_OK) {
+            fail_msg("%s (%s)", f->err.message, f->err.detail);
+        }
+    }
+}
+
+static const char THREE[] = "{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n";
+
+static void files_go_on_after_any_batch(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    const char *inputs[] = {put(&f, "a.ndjson", "wb", THREE),
+                            put(&f, "b.csv", "wb", "v,id\nx,4\n\"a\nb\",5\n"),
+                            put(&f, "c.ndjson", "wb", "{\"id\":6}\n\n{\"id\":7}")};
+    stop_anywhere(&f, inputs, 3, -1, "1,2,3,4,5,6,7,");
+    f.options.grow = true; /* in pieces */
+    stop_anywhere(&f, inputs, 3, -1, "1,2,3,4,5,6,7,");
+    end(&f);
+}
+
+static void folders_give_each_file_once(void **state) {
+    (void)state;
+    fixture f;
+    const char *offsets = NULL;
+    begin(&f);
+    put(&f, "b.ndjson", "wb", "{\"id\":3}\n{\"id\":4}\n");
+    put(&f, "a.ndjson", "wb", "{\"id\":1}\n{\"id\":2}\n");
+    put(&f, ".a.ndjson", "wb", "{\"id\":90}\n");
+    put(&f, "_a.ndjson", "wb", "{\"id\":91}\n");
+    put(&f, "a.ndjson.tmp", "wb", "{\"id\":92}\n");
+    put(&f, "a.ndjson.part", "wb", "{\"id\":93}\n");
+    const char *inputs[] = {f.folder};
+    stop_anywhere(&f, inputs, 1, -1, "1,2,3,4,");
+    assert_reads(read_some(&f, inputs, 1, NULL, -1, -1, &offsets));
+    seen_is(&f, "1,2,3,4,");
+    put(&f, "0.ndjson", "wb", "{\"id\":0}\n");
+    assert_int_equal(unlink(path_of(&f, "b.ndjson")), 0);
+    assert_reads(read_some(&f, inputs, 1, offsets, -1, -1, &offsets));
+    seen_is(&f, "0,");
+    assert_null(strstr(offsets, "b.ndjson")); /* what is gone is forgotten */
+    f.options.follow = true;
+    assert_reads(read_some(&f, inputs, 1, offsets, 0, -1, &offsets));
+    put(&f, "z.ndjson", "wb", "{\"id\":9}\n");
+    assert_reads(read_some(&f, inputs, 1, offsets, 0, -1, &offsets));
+    seen_is(&f, "9,");
+    end(&f);
+}
+
+static void other_files_are_refused(void **state) {
+    (void)state;
+    fixture f;
+    const char *offsets = NULL;
+    begin(&f);
+    const char *inputs[] = {put(&f, "a.ndjson", "wb", THREE)};
+    assert_reads(read_some(&f, inputs, 1, NULL, -1, 2, &offsets));
+    put(&f, "a.ndjson", "wb", "{\"id\":1}\n");
+    assert_int_equal(read_some(&f, inputs, 1, offsets, -1, -1, NULL), TARN_INVALID);
+    assert_non_null(strstr(f.err.message, "it is shorter"));
+    put(&f, "a.ndjson", "wb", "{\"id\":7}\n{\"id\":2}\n{\"id\":3}\n");
+    assert_int_equal(read_some(&f, inputs, 1, offsets, -1, -1, NULL), TARN_INVALID);
+    assert_non_null(strstr(f.err.message, "does not begin as it did"));
+    const char *others[] = {put(&f, "b.ndjson", "wb", THREE)};
+    assert_int_equal(read_some(&f, others, 1, offsets, -1, -1, NULL), TARN_INVALID);
+    assert_non_null(strstr(f.err.message, "of other inputs"));
+    assert_int_equal(read_some(&f, others, 1, "{\"kafka\":{}}", -1, -1, NULL), TARN_INVALID);
+    assert_int_equal(read_some(&f, others, 1, "[", -1, -1, NULL), TARN_CORRUPT);
+    buf_reset(&f.seen);
+    put(&f, "a.ndjson", "wb", THREE); /* and one that grew is read on */
+    assert_reads(read_some(&f, inputs, 1, NULL, -1, -1, &offsets));
+    put(&f, "a.ndjson", "ab", "{\"id\":4}\n");
+    assert_reads(read_some(&f, inputs, 1, offsets, -1, -1, NULL));
+    seen_is(&f, "1,2,3,4,");
+    end(&f);
+}
+
+static void a_followed_file_waits_for_lines(void **state) {
+    (void)state;
+    fixture f;
+    const char *offsets = NULL;
+    begin(&f);
+    f.options.follow = true;
+    const char *inputs[] = {put(&f, "log", "wb", "{\"id\":1}\n{\"id\"")};
+    f.file.format = "ndjson";
+    assert_reads(read_some(&f, inputs, 1, NULL, 40, -1, &offsets));
+    seen_is(&f, "1,");
+    put(&f, "log", "ab", ":2}\n");
+    assert_reads(read_some(&f, inputs, 1, offsets, 40, -1, &offsets));
+    seen_is(&f, "2,");
+    /* rotated while nobody looked: the old one first */
+    put(&f, "log", "ab", "{\"id\":3}\n");
+    assert_int_equal(rename(inputs[0], path_of(&f, "log.1")), 0);
+    put(&f, "log", "wb", "{\"id\":4}\n");
+    assert_reads(read_some(&f, inputs, 1, offsets, 40, -1, &offsets));
+    seen_is(&f, "3,4,");
+    stop_anywhere(&f, inputs, 1, 40, "4,");
+    put(&f, "log", "wb", "");
+    assert_int_equal(read_some(&f, inputs, 1, offsets, 40, -1, NULL), TARN_INVALID);
+    end(&f);
+}
+
+static void a_file_is_rotated_while_it_is_followed(void **state) {
+    (void)state;
+    fixture f;
+    row_source *s = NULL;
+    tarn_batch batch;
+    const uint8_t *kinds;
+    bool ended;
+    begin(&f);
+    f.options.follow = true;
+    f.file.format = "csv";
+    const char *inputs[] = {put(&f, "log", "wb", "id,v\n1,a\n")};
+    assert_reads(source_open(f.env, inputs, 1, &f.options, &s, &f.err));
+    for (int i = 0; i < 12; i++) {
+        if (i == 3) {
+            put(&f, "log", "ab", "2,b\n");
+            assert_int_equal(rename(inputs[0], path_of(&f, "log.1")), 0);
+        }
+        if (i == 6) {
+            put(&f, "log.1", "ab", "3,c\n"); /* by whoever has it open still */
+            put(&f, "log", "wb", "id,v\n4,d\n");
+        }
+        assert_reads(source_next(s, 30, &batch, &kinds, &ended, &f.err));
+        assert_false(ended);
+        note_rows(&f, &batch, kinds);
+        batch_release(&batch);
+    }
+    seen_is(&f, "1,2,3,4,");
+    source_close(s);
+    end(&f);
+}
+
+static void pipes_are_read_as_they_come(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    const char *path = path_of(&f, "pipe");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const char *inputs[] = {path};
+    for (int round = 0; round < 2; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            FILE *pipe = fopen(path, "wb");
+            bool ok = pipe != NULL &&
+                      fputs("{\"id\":1,\"v\":\"0123456789012345678901234567890123456789\"}\n{"
+                            "\"id\":2}\n{\"i",
+                            pipe) >= 0 &&
+                      fflush(pipe) == 0 && usleep(100000) == 0 && fputs("d\":3}\n", pipe) >= 0 &&
+                      fclose(pipe) == 0;
+            _exit(ok ? 0 : 1);
+        }
+        f.file.format = "ndjson";
+        assert_reads(read_some(&f, inputs, 1, NULL, round == 0 ? 1000 : -1, -1, NULL));
+        seen_is(&f, "1,2,3,");
+    }
+    end(&f);
+}
+
+static void a_column_of_kinds_is_taken_out(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    f.options.kind_column = "op";
+    const char *inputs[] = {put(&f, "a.ndjson", "wb",
+                                "{\"id\":1,\"op\":\"I\"}\n{\"op\":\"D\",\"id\":2}\n"
+                                "{\"id\":3,\"op\":\"?\"}\n")};
+    stop_anywhere(&f, inputs, 1, -1, "1,-2,");
+    f.options.grow = true;
+    stop_anywhere(&f, inputs, 1, -1, "1,-2,");
+    buf_reset(&f.rejects);
+    assert_reads(read_some(&f, inputs, 1, NULL, -1, -1, NULL));
+    assert_non_null(strstr((const char *)f.rejects.data, "3 {\"id\":3,\"op\":\"?\"} column op:"));
+    end(&f);
+}
+
+static void schemas_grow(void **state) {
+    (void)state;
+    fixture f;
+    row_source *s = NULL;
+    tarn_batch batch;
+    const uint8_t *kinds;
+    bool ended = false;
+    tarn_buf shape;
+    begin(&f);
+    f.options.grow = true;
+    buf_init(&shape, f.env, 0);
+    const char *inputs[] = {put(&f, "a.ndjson", "wb",
+                                "{\"id\":1}\n{\"id\":2,\"w\":{\"a\":1.5}}\nbad\n"
+                                "{\"id\":3000000000,\"w\":{\"b\":true}}\n")};
+    assert_reads(source_open(f.env, inputs, 1, &f.options, &s, &f.err));
+    while (!ended) {
+        assert_reads(source_next(s, -1, &batch, &kinds, &ended, &f.err));
+        if (batch_rows(&batch) > 0) {
+            note_rows(&f, &batch, kinds);
+            buf_reset(&shape);
+            assert_reads(type_text(batch.type, &shape, &f.err));
+        }
+        batch_release(&batch);
+    }
+    seen_is(&f, "1,2,3000000000,");
+    assert_reads(buf_append_char(&shape, '\0', &f.err));
+    assert_string_equal((const char *)shape.data,
+                        "struct<id: long, v: string, w: struct<a: double, b: boolean>>");
+    assert_int_equal(str_of((const char *)f.rejects.data).data[0], '3'); /* the bad line, once */
+    buf_release(&shape);
+    source_close(s);
+    end(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(files_go_on_after_any_batch),
+                                       cmocka_unit_test(folders_give_each_file_once),
+                                       cmocka_unit_test(other_files_are_refused),
+                                       cmocka_unit_test(a_followed_file_waits_for_lines),
+                                       cmocka_unit_test(a_file_is_rotated_while_it_is_followed),
+                                       cmocka_unit_test(pipes_are_read_as_they_come),
+                                       cmocka_unit_test(a_column_of_kinds_is_taken_out),
+                                       cmocka_unit_test(schemas_grow)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
