@@ -1,0 +1,315 @@
+/* Goal: topics are read in all their partitions, every message once, over restarts at any batch,
+ * while brokers are gone, with bad messages, tombstones and envelopes; offsets that the broker does
+ * not have are refused, and the consumer group is told what was committed.
+ * Method: librdkafka's mock cluster in this process. */
+#include "test.h"
+
+#ifdef TARN_KAFKA
+
+/* clang-format off: the second needs the first */
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+/* clang-format on */
+
+#include "source/source.h"
+
+typedef struct fixture {
+    tarn_env *env;
+    tarn_arena arena;
+    rd_kafka_t *producer;
+    rd_kafka_mock_cluster_t *cluster;
+    const char *location;
+    tarn_file_options file;
+    source_options options;
+    tarn_error err;
+    int seen[64]; /* how often each id came; of deletes, 100 each */
+    int rejects;
+    char reason[256];
+} fixture;
+
+static int on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
+    fixture *f = ctx;
+    (void)line;
+    (void)raw;
+    (void)raw_len;
+    f->rejects++;
+    (void)snprintf(f->reason, sizeof f->reason, "%s", reason);
+    return 0;
+}
+
+static void begin(fixture *f) {
+    tarn_file_options none = TARN_FILE_OPTIONS_INIT;
+    tarn_error clean = TARN_ERROR_INIT;
+    char why[256];
+    memset(f, 0, sizeof *f);
+    f->env = test_env();
+    f->err = clean;
+    arena_init(&f->arena, f->env);
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    assert_int_equal(rd_kafka_conf_set(conf, "test.mock.num.brokers", "1", why, sizeof why), 0);
+    f->producer = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
+    assert_non_null(f->producer);
+    f->cluster = rd_kafka_handle_mock_cluster(f->producer);
+    assert_int_equal(rd_kafka_mock_topic_create(f->cluster, "t", 3, 1), 0);
+    f->location =
+        arena_printf(&f->arena, "kafka://%s/t", rd_kafka_mock_cluster_bootstraps(f->cluster));
+    f->file = none;
+    f->file.batch_rows = 1;
+    f->file.reject = on_reject;
+    f->file.reject_ctx = f;
+    f->options.file = &f->file;
+    assert_int_equal(type_from_text(&f->arena, STR("struct<id: int>"), &f->options.root, &f->err),
+                     TARN_OK);
+}
+
+static void end(fixture *f) {
+    rd_kafka_destroy(f->producer);
+    arena_release(&f->arena);
+    test_env_done(f->env);
+}
+
+static void produce(fixture *f, int32_t partition, const char *key, const char *value) {
+    size_t key_len = key != NULL ? strlen(key) : 0;
+    size_t len = value != NULL ? strlen(value) : 0;
+    void *bytes = (void *)(uintptr_t)value;
+    assert_int_equal(
+        rd_kafka_producev(f->producer, RD_KAFKA_V_TOPIC("t"), RD_KAFKA_V_PARTITION(partition),
+                          RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key, key_len),
+                          RD_KAFKA_V_VALUE(bytes, len), RD_KAFKA_V_END),
+        0);
+}
+
+static void produce_ids(fixture *f, int from, int to) {
+    char value[64];
+    for (int i = from; i < to; i++) {
+        (void)snprintf(value, sizeof value, "{\"id\":\n%d}", i);
+        produce(f, i % 3, NULL, value);
+    }
+    assert_int_equal(rd_kafka_flush(f->producer, 10000), 0);
+}
+
+static void note_rows(fixture *f, const tarn_batch *batch, const uint8_t *kinds) {
+    tarn_view id;
+    view_column(batch, 0, &id);
+    for (int64_t i = 0; i < batch_rows(batch); i++) {
+        int32_t value = ((const int32_t *)id.values)[i];
+        assert_in_range(value, 0, 63);
+        f->seen[value] += kinds != NULL && kinds[i] == 3 ? 100 : 1;
+    }
+}
+
+/* Reads at most n batches; -1: to the end, or until nothing comes in time. */
+static tarn_code read_some(fixture *f, const char *from, int64_t timeout, int n,
+                           const char **offsets) {
+    tarn_code code = TARN_OK;
+    row_source *s = NULL;
+    tarn_batch batch;
+    bool ended = false;
+    tarn_buf text;
+    buf_init(&text, f->env, 0);
+    memset(&batch, 0, sizeof batch);
+    TRY(source_open(f->env, &f->location, 1, &f->options, &s, &f->err));
+    if (from != NULL) {
+        TRY(source_seek(s, str_of(from), &f->err));
+    }
+    for (int i = 0; i != n && !ended; i++) {
+        const uint8_t *kinds;
+        TRY(source_next(s, timeout, &batch, &kinds, &ended, &f->err));
+        if (batch_rows(&batch) == 0) {
+            break;
+        }
+        note_rows(f, &batch, kinds);
+        batch_release(&batch);
+    }
+    TRY(source_put_offsets(s, &text, &f->err));
+    TRY(source_committed(s, buf_str(&text), &f->err));
+    if (offsets != NULL) {
+        *offsets = arena_str(&f->arena, buf_str(&text)).data;
+    }
+done:
+    batch_release(&batch);
+    buf_release(&text);
+    source_close(s);
+    return code;
+}
+
+#define assert_reads(call)                                                                         \
+    do {                                                                                           \
+        if ((call) != TARN_OK) {                                                                   \
+            fail_msg("%s (%s)", f.err.message, f.err.detail);                                      \
+        }                                                                                          \
+    } while (0)
+
+static void all_once(fixture *f, int n) {
+    for (int i = 0; i < n; i++) {
+        if (f->seen[i] != 1) {
+            fail_msg("id %d was seen %d times", i, f->seen[i]);
+        }
+    }
+    memset(f->seen, 0, sizeof f->seen);
+}
+
+static void every_message_once_over_restarts(void **state) {
+    (void)state;
+    fixture f;
+    const char *offsets = NULL;
+    begin(&f);
+    produce_ids(&f, 0, 12);
+    for (int n = 0; n <= 12; n += 3) {
+        assert_reads(read_some(&f, NULL, -1, n, &offsets));
+        assert_reads(read_some(&f, offsets, -1, -1, &offsets));
+        all_once(&f, 12);
+    }
+    produce_ids(&f, 12, 20); /* what came since */
+    assert_reads(read_some(&f, offsets, -1, -1, &offsets));
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(f.seen[i], 0);
+        f.seen[i] = 1;
+    }
+    all_once(&f, 20);
+    end(&f);
+}
+
+static void bad_messages_are_named_and_passed(void **state) {
+    (void)state;
+    fixture f;
+    const char *offsets = NULL;
+    begin(&f);
+    produce_ids(&f, 0, 3);
+    produce(&f, 1, NULL, "bad");
+    produce(&f, 1, "k", NULL);
+    produce_ids(&f, 3, 6);
+    assert_reads(read_some(&f, NULL, -1, -1, &offsets));
+    all_once(&f, 6);
+    assert_int_equal(f.rejects, 1);
+    assert_string_equal(f.reason, "topic t partition 1 offset 1: the record was not a JSON object");
+    assert_reads(read_some(&f, offsets, -1, -1, &offsets));
+    assert_int_equal(f.rejects, 1);
+    end(&f);
+}
+
+static void envelopes_take_rows_away_by_key(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    f.file.format = "debezium-json";
+    produce(&f, 0, "{\"id\":1}", "{\"op\":\"c\",\"after\":{\"id\":1}}");
+    produce(&f, 0, "{\"id\":1}", "{\"op\":\"d\",\"before\":null}");
+    produce(&f, 0, "{\"id\":1}", NULL);
+    produce(&f, 0, NULL, "{\"op\":\"d\",\"before\":{\"id\":2}}");
+    assert_int_equal(rd_kafka_flush(f.producer, 10000), 0);
+    assert_reads(read_some(&f, NULL, -1, -1, NULL));
+    assert_int_equal(f.seen[1], 101);
+    assert_int_equal(f.seen[2], 100);
+    assert_int_equal(f.rejects, 0);
+    end(&f);
+}
+
+static void a_broker_that_is_gone_is_waited_for(void **state) {
+    (void)state;
+    fixture f;
+    row_source *s = NULL;
+    tarn_batch batch;
+    const uint8_t *kinds;
+    bool ended;
+    begin(&f);
+    f.options.follow = true;
+    produce_ids(&f, 0, 6);
+    assert_reads(source_open(f.env, &f.location, 1, &f.options, &s, &f.err));
+    int n = 0;
+    for (int i = 0; i < 100 && n < 12; i++) {
+        if (n == 6 && i < 50) {
+            assert_int_equal(rd_kafka_mock_broker_set_down(f.cluster, 1), 0);
+            assert_reads(source_next(s, 300, &batch, &kinds, &ended, &f.err));
+            assert_int_equal(batch_rows(&batch), 0);
+            assert_int_equal(rd_kafka_mock_broker_set_up(f.cluster, 1), 0);
+            produce_ids(&f, 6, 12);
+            i = 50;
+        }
+        assert_reads(source_next(s, 300, &batch, &kinds, &ended, &f.err));
+        assert_false(ended);
+        if (batch_rows(&batch) > 0) {
+            note_rows(&f, &batch, kinds);
+            n += (int)batch_rows(&batch);
+        }
+        batch_release(&batch);
+    }
+    all_once(&f, 12);
+    source_close(s);
+    end(&f);
+}
+
+static void offsets_that_are_not_there_are_refused(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    produce_ids(&f, 0, 3);
+    assert_int_equal(read_some(&f, "{\"kafka\":{\"t\":{\"0\":7}}}", -1, -1, NULL), TARN_INVALID);
+    assert_non_null(strstr(f.err.message, "ends at 1 now"));
+    assert_int_equal(read_some(&f, "{\"kafka\":{\"other\":{\"0\":7}}}", -1, -1, NULL),
+                     TARN_INVALID);
+    assert_int_equal(read_some(&f, "{\"inputs\":[]}", -1, -1, NULL), TARN_INVALID);
+    f.location = "kafka://nowhere";
+    assert_int_equal(read_some(&f, NULL, -1, -1, NULL), TARN_INVALID);
+    static const char *const properties[] = {"no.such.thing", "x", NULL};
+    f.location = "kafka://127.0.0.1:1/t";
+    f.options.kafka_properties = properties;
+    assert_int_equal(read_some(&f, NULL, -1, -1, NULL), TARN_INVALID);
+    assert_non_null(strstr(f.err.message, "no.such.thing"));
+    end(&f);
+}
+
+static void a_named_group_is_begun_from(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    produce_ids(&f, 0, 6);
+    f.options.kafka_group = "g";
+    assert_reads(read_some(&f, NULL, -1, -1, NULL));
+    all_once(&f, 6);
+    produce_ids(&f, 6, 9);
+    assert_reads(read_some(&f, NULL, -1, -1, NULL));
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(f.seen[i], 0);
+        f.seen[i] = 1;
+    }
+    all_once(&f, 9);
+    end(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_message_once_over_restarts),
+                                       cmocka_unit_test(bad_messages_are_named_and_passed),
+                                       cmocka_unit_test(envelopes_take_rows_away_by_key),
+                                       cmocka_unit_test(a_broker_that_is_gone_is_waited_for),
+                                       cmocka_unit_test(offsets_that_are_not_there_are_refused),
+                                       cmocka_unit_test(a_named_group_is_begun_from)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+#include "source/source.h"
+
+/* Without librdkafka a topic is refused by name. */
+static void topics_are_refused(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_file_options file = TARN_FILE_OPTIONS_INIT;
+    source_options options;
+    row_source *s = NULL;
+    const char *input = "kafka://broker/topic";
+    memset(&options, 0, sizeof options);
+    options.file = &file;
+    assert_int_equal(source_open(env, &input, 1, &options, &s, &err), TARN_UNSUPPORTED);
+    assert_non_null(strstr(err.message, input));
+    test_env_done(env);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(topics_are_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
