@@ -5,6 +5,7 @@
  * a folder of the test. */
 #include "tempdir.h"
 #include "test.h"
+#include "torture.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -360,6 +361,45 @@ static void schemas_grow(void **state) {
     end(&f);
 }
 
+/* Every allocation of reading these inputs, sought and with a growing schema too, fails once. */
+static void memory_runs_out(bool grow, const char *kind_column) {
+    fixture f;
+    const char *offsets = NULL;
+    begin(&f);
+    f.options.grow = grow;
+    f.options.kind_column = kind_column;
+    put(&f, "b.csv", "wb", "id,op,w\n4,I,x\n5,D,y\n");
+    put(&f, "a.ndjson", "wb", "{\"id\":1,\"op\":\"I\"}\nbad\n{\"id\":2,\"op\":\"c\"}\n");
+    const char *inputs[] = {f.folder};
+    f.file.ignore_unknown = !grow;
+    assert_reads(read_some(&f, inputs, 1, NULL, -1, 1, &offsets));
+    tarn_env *env = f.env;
+    for (int64_t k = 1;; k++) {
+        test_memory memory = {0};
+        f.env = test_env_memory(&memory);
+        memory.fail_at = k;
+        tarn_code code = read_some(&f, inputs, 1, offsets, -1, -1, NULL);
+        bool struck = memory.fail_at == 0;
+        test_env_done(f.env);
+        buf_reset(&f.seen);
+        buf_reset(&f.rejects);
+        if (!struck) {
+            f.env = env;
+            assert_reads(code);
+            break;
+        }
+        assert_int_equal(code, TARN_NOMEM);
+    }
+    end(&f);
+}
+
+static void memory_runs_out_anywhere(void **state) {
+    (void)state;
+    memory_runs_out(false, NULL);
+    memory_runs_out(false, "op");
+    memory_runs_out(true, "op");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(files_go_on_after_any_batch),
                                        cmocka_unit_test(folders_give_each_file_once),
@@ -368,6 +408,7 @@ int main(void) {
                                        cmocka_unit_test(a_file_is_rotated_while_it_is_followed),
                                        cmocka_unit_test(pipes_are_read_as_they_come),
                                        cmocka_unit_test(a_column_of_kinds_is_taken_out),
-                                       cmocka_unit_test(schemas_grow)};
+                                       cmocka_unit_test(schemas_grow),
+                                       cmocka_unit_test(memory_runs_out_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
