@@ -19,7 +19,7 @@ import rows
 from harness import Workshop, case, equal
 
 ROWS, STEP = 1200, 150
-SCHEMA = "id long required, n long, s string"
+SCHEMA = "id long not null, n long, s string"
 SEED = int(os.environ.get("KILL_SEED", "1"))
 RUNS = int(os.environ.get("KILL_RUNS", "40"))
 
@@ -77,7 +77,7 @@ class Job:
         out = ["ingest", "ns.t", "in.ndjson", "--create", "--schema", SCHEMA, "--state", "state", "--checkpoint-rows", str(STEP), "-q"]
         if self.kind != "append":
             out += ["--key", "id", "--deletes", self.deletes]
-            out += ["--set", "format-version=%d" % (3 if self.deletes == "vector" else 2)]
+            out += ["--property", "format-version=%d" % (3 if self.deletes == "vector" else 2)]
         if self.kind == "upsert":
             out.append("--upsert")
         if self.kind == "changes":
