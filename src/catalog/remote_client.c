@@ -14,6 +14,7 @@
 
 #define SMALL_REPLY      (64u << 20)
 #define TRIES            6
+#define FIRST_TRIES      3 /* before it ever answered: the address may be wrong */
 #define FIRST_WAIT_MS    100
 #define LONGEST_WAIT_MS  10000
 #define TOKEN_MARGIN_MS  30000
@@ -34,6 +35,7 @@ struct remote_client {
     int64_t token_end_ms;  /* guarded; 0: not known */
     uint64_t token_number; /* guarded: of how many logins */
     bool renewable;        /* there is a credential */
+    bool configured;       /* it has answered once */
 };
 
 const char *remote_client_label(const remote_client *client) {
@@ -418,7 +420,8 @@ static int64_t next_wait(const call *c, tarn_code code, bool sent_unclear, int t
     bool unreached = status == 0 && code == TARN_IO && !sent_unclear;
     bool lost = repeatable && ((status == 0 && code == TARN_IO) || leaves_open(status) ||
                                (status == 200 && code == TARN_CORRUPT));
-    if (tries >= TRIES || !(refused || unreached || lost)) {
+    int most = c->client->configured ? TRIES : FIRST_TRIES;
+    if (tries >= most || !(refused || unreached || lost)) {
         return -1;
     }
     if (c->wait_ms >= 0) {
@@ -610,6 +613,7 @@ static tarn_code configure(remote_client *client, tarn_error *err) {
                              "the catalog's overrides", &client->overrides, err));
     const json_value *endpoints = json_get(reply.json, "endpoints");
     client->endpoints = json_is(endpoints, JSON_ARRAY) ? endpoints : NULL;
+    client->configured = true;
     client->prefix = strip_slashes(remote_property(client, "prefix"));
     tarn_str separator = remote_property(client, "namespace-separator");
     client->separator = separator.len > 0 ? separator : STR(SEPARATOR);

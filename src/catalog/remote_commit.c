@@ -15,6 +15,7 @@
 #define ONE_TABLE     "namespaces/{namespace}/tables/{table}"
 #define TRIES         5
 #define FIRST_WAIT_MS 100
+#define MAY_BE_UNSEEN 2
 
 typedef struct remote_work {
     remote_catalog *self;
@@ -224,6 +225,7 @@ static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_v
                         tarn_error *err) {
     bool unclear = false;
     verdict seen = OPEN;
+    int unseen = 0;
     tarn_error cause = TARN_ERROR_INIT;
     for (int i = 0; i < TRIES && seen != NOBODY_KNOWS; i++) {
         tarn_table_version *now = NULL;
@@ -243,6 +245,10 @@ static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_v
             return TARN_OK;
         }
         table_version_release(now);
+        unseen += seen == UNSEEN;
+        if (unseen == MAY_BE_UNSEEN) {
+            break; /* each look was several requests */
+        }
         if (seen == REFUSED) {
             *outcome = TARN_NOT_COMMITTED;
             return err_set(err, TARN_CONFLICT, "table %s was changed by another commit: %s",
