@@ -18,6 +18,7 @@ static inline void sink_case_init(sink_case *t, tarn_env *env, case_kind kind) {
     memset(t, 0, sizeof *t);
     case_open(&t->c, env, kind);
     (void)snprintf(t->state_dir, sizeof t->state_dir, "%s/state", t->c.folder);
+    assert_int_equal(mkdir(t->state_dir, 0700), 0); /* key indexes lie on a disk in any case */
     t->options.state_dir = str_of(t->state_dir);
 }
 

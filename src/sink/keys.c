@@ -106,7 +106,7 @@ static tarn_code check_version(const sink_keys *k, const tarn_metadata *m, tarn_
     }
     if (k->kind != DELETE_EQUALITY && k->options.state_dir.len == 0) {
         return err_set(err, TARN_INVALID,
-                       "deletes by position keep an index of keys; they need a state folder");
+                       "deletes by position keep an index of keys; they need a local state folder");
     }
     return TARN_OK;
 }

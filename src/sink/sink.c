@@ -89,7 +89,9 @@ static tarn_code open_keys(sink_job *s, tarn_error *err) {
     options.names = o->key;
     options.n_names = o->n_key;
     options.deletes = o->deletes;
-    options.state_dir = o->state_dir;
+    if (!store_local_path(o->state_dir, &options.state_dir)) { /* indexes lie on a disk */
+        options.state_dir = STR_NULL;
+    }
     options.branch = o->branch;
     options.memory_bytes = o->memory_bytes / 2;
     options.n_tasks = s->n_tasks;
