@@ -51,7 +51,8 @@ typedef struct ingest {
     /* of the last checkpoint */
     double commit_seconds;
     tarn_outcome outcome;
-    int64_t retries;
+    tarn_sink_stats stats;
+    tarn_sink_numbers sum; /* of all checkpoints, over sinks */
 } ingest;
 
 /* ---- ingest_options.c ---- */
@@ -60,6 +61,7 @@ int ingest_check_options(int32_t n_inputs);
 void ingest_fill_source(ingest *in, tarn_source_options *o);
 void ingest_fill_sink(tarn_sink_options *o);
 bool ingest_is_kafka(const ingest *in);
+bool ingest_is_change_stream(void); /* rows come with kinds */
 
 /* ---- ingest_table.c ---- */
 tarn_code ingest_open_table(ingest *in);

@@ -76,19 +76,27 @@ static text make_metrics(const ingest *in) {
                (double)done);
     put_metric(&t, "checkpoints", "counter", "Checkpoints made.", table, (double)in->checkpoints);
     put_metric(&t, "commits", "counter", "Snapshots committed.", table, (double)in->commits);
-    put_metric(&t, "files", "counter", "Files committed.", table, (double)in->files);
+    put_metric(&t, "rows_written", "counter", "Rows of data files.", table, (double)in->sum.rows);
+    put_metric(&t, "rows_deleted", "counter", "Entries of delete files.", table,
+               (double)in->sum.deleted_rows);
+    put_metric(&t, "data_files", "counter", "Data files written.", table,
+               (double)in->sum.data_files);
+    put_metric(&t, "delete_files", "counter", "Delete files written.", table,
+               (double)in->sum.delete_files);
+    put_metric(&t, "written_bytes", "counter", "Bytes of both.", table, (double)in->sum.bytes);
     put_metric(&t, "commit_retries", "counter", "Commits tried again after a conflict.", table,
-               (double)in->retries);
+               (double)in->sum.retries);
     put_metric(&t, "last_commit_seconds", "gauge", "What the last checkpoint took.", table,
                in->commit_seconds);
     put_metric(&t, "last_commit_rows", "gauge", "Rows of the last checkpoint.", table,
                (double)in->waiting);
-    put_metric(&t, "last_snapshot_id", "gauge", "Snapshot of the last commit.", table,
-               (double)in->last_snapshot);
+    put_metric(&t, "pending_checkpoints", "gauge", "Durable, and not committed.", table,
+               (double)in->stats.pending);
+    put_metric(&t, "writers", "gauge", "Task writers.", table, (double)in->stats.writers);
     put_metric(&t, "memory_bytes", "gauge", "Memory of the library.", table,
-               (double)tarn_env_memory_now(the_app.env));
+               (double)in->stats.memory_bytes);
     put_metric(&t, "memory_peak_bytes", "gauge", "The most it was.", table,
-               (double)tarn_env_memory_peak(the_app.env));
+               (double)in->stats.memory_peak_bytes);
     put_metric(&t, "uptime_seconds", "gauge", "Since the command began.", table,
                ingest_seconds_since(&in->started));
     text_add(&t, "# EOF\n");
@@ -122,15 +130,22 @@ static tarn_code write_metrics(const ingest *in) {
 
 static void write_log(const ingest *in) {
     text t = {0};
+    const tarn_sink_numbers *last = &in->stats.last;
     text_add(&t, "{\"event\":\"checkpoint\",\"table\":");
     text_add_json(&t, in->table_name);
     text_add(&t,
              ",\"checkpoint\":%" PRId64 ",\"rows\":%" PRId64 ",\"rows-total\":%" PRId64
-             ",\"rejected\":%" PRId64 ",\"files\":%d,\"commit-ms\":%.1f,\"attempts\":%d,"
-             "\"snapshot-id\":%" PRId64 ",\"memory-bytes\":%" PRIu64 "}\n",
-             in->checkpoints, in->waiting, in->rows, in->rejected, in->outcome.files_added,
-             in->commit_seconds * 1000, in->outcome.attempts, in->outcome.snapshot_id,
-             (uint64_t)tarn_env_memory_now(the_app.env));
+             ",\"rejected\":%" PRId64 ",\"rows-deleted\":%" PRId64 ",\"data-files\":%" PRId64
+             ",\"delete-files\":%" PRId64 ",\"bytes\":%" PRId64,
+             in->checkpoints, in->waiting, in->rows, in->rejected, last->deleted_rows,
+             last->data_files, last->delete_files, last->bytes);
+    text_add(&t,
+             ",\"commit-ms\":%.1f,\"attempts\":%d,\"writers\":%d,\"memory-bytes\":%" PRIu64
+             ",\"snapshot-id\":",
+             in->commit_seconds * 1000, in->outcome.attempts, in->stats.writers,
+             in->stats.memory_bytes);
+    text_add(&t, in->outcome.snapshot_id >= 0 ? "%" PRId64 "}\n" : "null}\n",
+             in->outcome.snapshot_id);
     fputs(t.data, stderr);
     free(t.data);
 }

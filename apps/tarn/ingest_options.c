@@ -46,7 +46,7 @@ static const opt_spec INGEST_SPECS[] = {
     {"checkpoint-rows", 0, OPT_NUMBER, &ingest_options.checkpoint_rows, "N",
      "commit whenever at least N rows are waiting (default: once,\nat the end)"},
     {"checkpoint-interval", 0, OPT_TEXT, &ingest_options.interval, "TIME",
-     "commit what came every so often: 500ms, 10s, 5m\n(default with --follow and Kafka: 10s)"},
+     "commit what came every so often: 500ms, 10s, 5m\n(default with --follow: 10s)"},
     {"empty-commit-every", 0, OPT_NUMBER, &ingest_options.empty_commit_every, "N",
      "without rows, commit every N-th checkpoint (default: never)"},
     {"writers", 0, OPT_NUMBER, &ingest_options.writers, "N",
@@ -208,6 +208,12 @@ int ingest_check_options(int32_t n_inputs) {
 
 /* ---- for the library ---- */
 
+bool ingest_is_change_stream(void) {
+    const char *format = ingest_options.format;
+    return ingest_options.op_column != NULL ||
+           (format != NULL && strncmp(format, "debezium", 8) == 0);
+}
+
 bool ingest_is_kafka(const ingest *in) {
     return strncmp(in->inputs[0], "kafka://", 8) == 0;
 }
@@ -228,9 +234,6 @@ void ingest_fill_source(ingest *in, tarn_source_options *o) {
     o->kafka_properties_json = in->kafka_properties;
     o->kafka_group = c->kafka_group;
     o->schema_registry = c->schema_registry;
-    if (ingest_is_kafka(in) && c->interval_ms < 0) {
-        ingest_options.interval_ms = c->follow ? DEFAULT_INTERVAL_MS : -1;
-    }
     if (c->follow && c->interval_ms < 0) {
         ingest_options.interval_ms = DEFAULT_INTERVAL_MS;
     }
@@ -248,6 +251,7 @@ void ingest_fill_sink(tarn_sink_options *o) {
     o->merge_manifests = c->merge;
     o->memory_bytes = (uint64_t)c->memory_mb << 20;
     o->upsert = c->upsert;
+    o->changes = ingest_is_change_stream();
     o->key = c->key;
     o->deletes = c->deletes;
     o->state_dir = c->state;

@@ -123,7 +123,14 @@ static void note_outcome(ingest *in, const tarn_outcome *outcome) {
     in->outcome = *outcome;
     in->commit_seconds = ingest_seconds_since(&in->checkpointed);
     in->checkpoints++;
-    in->retries += outcome->attempts > 1 ? outcome->attempts - 1 : 0;
+    in->stats = (tarn_sink_stats)TARN_SINK_STATS_INIT;
+    tarn_sink_stats_get(in->sink, &in->stats);
+    in->sum.rows += in->stats.last.rows;
+    in->sum.deleted_rows += in->stats.last.deleted_rows;
+    in->sum.data_files += in->stats.last.data_files;
+    in->sum.delete_files += in->stats.last.delete_files;
+    in->sum.bytes += in->stats.last.bytes;
+    in->sum.retries += in->stats.last.retries;
     if (outcome->state == TARN_COMMIT_DONE) {
         in->commits++;
         in->files += outcome->files_added;

@@ -122,8 +122,7 @@ static tarn_code create_table(ingest *in, tarn_catalog_handle *catalog) {
     tarn_create_options o = TARN_CREATE_OPTIONS_INIT;
     const ingest_choices *c = &ingest_options;
     tarn_code code = TARN_OK;
-    bool keyed = c->upsert || c->op_column != NULL ||
-                 (c->format != NULL && strncmp(c->format, "debezium", 8) == 0);
+    bool keyed = c->upsert || ingest_is_change_stream();
     o.identifiers = c->identifiers != NULL ? c->identifiers : keyed ? c->key : NULL;
     o.schema_text = c->schema;
     if (o.schema_text == NULL) {

@@ -7,7 +7,6 @@
 #include "source/source_int.h"
 
 #include <stdio.h>
-#include <xxhash.h>
 
 #include "source/file_stream.h"
 #include "store/store_path.h"
@@ -47,6 +46,15 @@ void input_release(source_input *in) {
 
 /* ---- knowing a file again ---- */
 
+/* FNV-1a: it is stored, so it stays what it is. */
+static uint64_t hash_bytes(const char *bytes, size_t len) {
+    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    for (size_t i = 0; i < len; i++) {
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001B3);
+    }
+    return hash;
+}
+
 static tarn_code look_at_file(tarn_env *env, const char *path, int64_t check_len, int64_t *size,
                               uint64_t *check, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -58,7 +66,7 @@ static tarn_code look_at_file(tarn_env *env, const char *path, int64_t check_len
     *size = source->size_bytes;
     int64_t len = *size < check_len ? *size : check_len;
     TRY(io_read_at(source, 0, bytes, (size_t)len, err));
-    *check = XXH3_64bits(bytes, (size_t)len);
+    *check = hash_bytes(bytes, (size_t)len);
 done:
     if (source != NULL) {
         source->close(source);
@@ -409,6 +417,7 @@ static tarn_code end_file(source_input *in, tarn_error *err) {
         forget_file(in);
     } else {
         close_file(in);
+        in->done_bytes += in->size > 0 ? in->size : 0;
         in->done = true;
     }
     return TARN_OK;

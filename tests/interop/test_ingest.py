@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Goal: `tarn ingest` of streams: change streams end in the state that a dictionary has, whatever kind of deletes; a killed, stopped
+or restarted command goes on with nothing lost or doubled, bad rows set aside once too; followed files and folders are read as they
+grow; tables evolve; metrics are told; Kafka topics are read over restarts. Bad input ends with an error that names it.
+Method: small generated inputs; rows are read back by the command (and DuckDB where merge-on-read is its own).
+
+usage: test_ingest.py [CASE ...]    KAFKA_ENGINE: the tool that starts a mock cluster (default ../shared/engines/engine)"""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+from harness import Workshop, case, equal, must_refuse
+
+ENGINE = os.environ.get("KAFKA_ENGINE") or os.path.join(harness.SHARED, "engines", "engine")
+
+
+def changes(n, keys, seed):
+    """n changes of rows {id, v} over keys, each (op, before, after), and the end state."""
+    rng = random.Random(seed)
+    state = {}
+    out = []
+    for i in range(n):
+        key = rng.randrange(keys)
+        before = state.get(key)
+        if before is None:
+            after = {"id": key, "v": "v%d" % i}
+            out.append(("c", None, after))
+        elif rng.random() < 0.3:
+            after = None
+            out.append(("d", before, None))
+        else:
+            after = {"id": key, "v": "v%d" % i}
+            out.append(("u", before, after))
+        if after is None:
+            del state[key]
+        else:
+            state[key] = after
+    return out, sorted(state.values(), key=lambda r: r["id"])
+
+
+def lines(rows):
+    return "".join(json.dumps(r) + "\n" for r in rows)
+
+
+def envelopes(stream):
+    return lines({"before": b, "after": a, "op": op, "source": {"ts_ms": 1, "x": [1, 2]}} for op, b, a in stream)
+
+
+def with_op(stream, words):
+    return lines(dict(a or b, op=words[op]) for op, b, a in stream)
+
+
+def write(shop, name, text, mode="w"):
+    with open(shop.path(name), mode) as file:
+        file.write(text)
+
+
+def table(shop, name, *options):
+    return sorted(shop.cat(name, *options).rows, key=lambda r: r["id"])
+
+
+def change_streams():
+    stream, end = changes(400, 40, 1)
+    with Workshop() as shop:
+        write(shop, "d.json", envelopes(stream))
+        write(shop, "o.ndjson", with_op(stream, {"c": "I", "u": "U", "d": "D"}))
+        write(shop, "p.ndjson", with_op(stream, {"c": "c", "u": "+U", "d": "-D"}))
+        for deletes in ("equality", "position", "vector"):
+            for name, options in (("d.json", ["--format", "debezium-json"]), ("o.ndjson", ["--op-column", "op", "--upsert"]),
+                                  ("p.ndjson", ["--op-column", "op", "--upsert"])):
+                t = "%s.%s" % (deletes, name[0])
+                shop.tarn("ingest", t, name, "--create", "--key", "id", "--deletes", deletes, "--checkpoint-rows", "90", "--state",
+                          "st-" + t, *options)
+                equal(table(shop, t), end)
+                described = json.loads(shop.tarn("describe", t, "--json").out)
+                equal(described["properties"]["tarn.row-deletes"], deletes)
+
+
+def upserts():
+    with Workshop() as shop:
+        write(shop, "a.csv", "id,v\n1,a\n2,b\n1,c\n")
+        write(shop, "b.csv", "id,v\n2,d\n3,e\n")
+        shop.tarn("ingest", "ns.t", "a.csv", "--create", "--upsert", "--key", "id", "--deletes", "vector", "--state", "st")
+        shop.tarn("ingest", "ns.t", "b.csv", "--upsert", "--state", "st2")
+        equal(table(shop, "ns.t"), [{"id": 1, "v": "c"}, {"id": 2, "v": "d"}, {"id": 3, "v": "e"}])
+
+
+def killed_and_started_again():
+    """Killed at random times; every row once, every bad row set aside once."""
+    rng = random.Random(7)
+    with Workshop() as shop:
+        os.mkdir(shop.path("in"))
+        want = []
+        for i in range(40):
+            rows = [{"id": i * 1000 + k, "v": "x" * 50} for k in range(1000)]
+            want += [r["id"] for r in rows]
+            write(shop, "in/%02d.ndjson" % i, lines(rows[:500]) + "bad %d\n" % i + lines(rows[500:]))
+        command = [harness.binary(), "ingest", "ns.t", "in", "--create", "--state", "st", "--checkpoint-rows", "3000", "--rejects", "bad.ndjson", "-q",
+                   "--no-sync"]
+        ended = False
+        for run in range(30):
+            process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE)
+            time.sleep(rng.random() * 0.5 if run < 29 else 60)
+            if process.poll() is not None:
+                assert process.returncode == 0, process.stderr.read()
+                ended = True
+                break
+            process.kill()
+            process.wait()
+        if not ended:
+            shop.tarn(*command[1:])
+        equal(sorted(r["id"] for r in shop.cat("ns.t").rows), want)
+        with open(shop.path("bad.ndjson")) as file:
+            equal(sorted(json.loads(line)["row"] for line in file), sorted("bad %d" % i for i in range(40)))
+
+
+def eventually(what, seconds=20):
+    until = time.time() + seconds
+    while not what():
+        assert time.time() < until, "it did not happen"
+        time.sleep(0.1)
+
+
+def follow():
+    with Workshop() as shop:
+        write(shop, "log", lines({"id": i} for i in range(5)))
+        shop.tarn("ingest", "ns.t", "log", "--create", "--format", "ndjson", "--schema", "id long")
+        shop.tarn("delete", "ns.t", "--where", "id >= 0")
+        command = [harness.binary(), "ingest", "ns.t", "log", "--format", "ndjson", "--follow", "--state", "st", "--checkpoint-interval", "200ms"]
+        process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
+        count = lambda: len(shop.cat("ns.t").rows)
+        eventually(lambda: count() == 5)
+        write(shop, "log", lines([{"id": 5}]) + '{"id"', "a")
+        eventually(lambda: count() == 6)
+        write(shop, "log", ":6}\n", "a")
+        os.rename(shop.path("log"), shop.path("log.1"))
+        write(shop, "log.1", lines([{"id": 7}]), "a")
+        eventually(lambda: count() == 8)
+        write(shop, "log", lines([{"id": 8}]))
+        eventually(lambda: count() == 9)
+        write(shop, "log", lines([{"id": 9}]), "a")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        equal(process.returncode, 0)
+        write(shop, "log", lines([{"id": 10}]), "a")
+        process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
+        eventually(lambda: count() == 11)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        equal(sorted(r["id"] for r in shop.cat("ns.t").rows), list(range(11)))
+
+
+def a_slow_pipe_is_committed_meanwhile():
+    with Workshop() as shop:
+        process = subprocess.Popen([harness.binary(), "ingest", "ns.t", "-", "--format", "ndjson", "--create", "--checkpoint-interval", "100ms"],
+                                   cwd=shop.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process.stdin.write(lines({"id": i, "text": "x" * 100} for i in range(3)))
+        process.stdin.flush()
+        eventually(lambda: shop.tarn("cat", "ns.t", check=False).out.count("\n") == 3)
+        process.stdin.write(lines([{"id": 3, "text": "y"}]))
+        process.communicate(timeout=30)
+        equal(process.returncode, 0)
+        equal(len(shop.cat("ns.t").rows), 4)
+
+
+def evolve():
+    with Workshop() as shop:
+        write(shop, "a.ndjson", lines([{"id": 1, "s": {"x": 1}}]))
+        shop.tarn("ingest", "ns.t", "a.ndjson", "--create", "--schema", "id int, s struct<x: int>")
+        write(shop, "b.ndjson", lines([{"id": 2}, {"id": 3, "more": "m", "s": {"x": 2, "y": [1.5]}}, {"id": 3000000000}]))
+        must_refuse(shop.tarn("ingest", "ns.t", "b.ndjson", check=False), "more", "line 2")
+        shop.tarn("ingest", "ns.t", "b.ndjson", "--evolve")
+        write(shop, "c.csv", "id,extra\n5,2024-01-01\n")
+        shop.tarn("ingest", "ns.t", "c.csv", "--evolve")
+        equal(table(shop, "ns.t"), [
+            {"id": 1, "s": {"x": 1, "y": None}, "more": None, "extra": None}, {"id": 2, "s": None, "more": None, "extra": None},
+            {"id": 3, "s": {"x": 2, "y": [1.5]}, "more": "m", "extra": None}, {"id": 5, "s": None, "more": None, "extra": "2024-01-01"},
+            {"id": 3000000000, "s": None, "more": None, "extra": None}])
+
+
+def metrics_and_log():
+    with Workshop() as shop:
+        write(shop, "a.ndjson", lines({"id": i} for i in range(10)) + "bad\n")
+        answer = shop.tarn("ingest", "ns.t", "a.ndjson", "--create", "--on-bad-row", "skip", "--metrics", "m.txt", "--log", "json", "--checkpoint-rows", "4")
+        logged = [json.loads(line) for line in answer.err.splitlines() if line.startswith("{")]
+        equal([e["rows"] for e in logged], [4, 4, 2])
+        equal(logged[-1]["rows-total"], 10)
+        with open(shop.path("m.txt")) as file:
+            text = file.read()
+        assert text.endswith("# EOF\n")
+        values = dict(line.split(" ")[:2] for line in text.splitlines() if not line.startswith("#"))
+        equal(values['tarn_ingest_rows_total{table="ns.t"}'], "10")
+        equal(values['tarn_ingest_commits_total{table="ns.t"}'], "3")
+        equal(values['tarn_ingest_rejected_rows_total{table="ns.t"}'], "1")
+
+
+def bad_input():
+    with Workshop() as shop:
+        write(shop, "a.ndjson", lines([{"id": 1, "v": "a"}]))
+        write(shop, "short.ndjson", lines({"id": i, "v": "x" * 100} for i in range(100)))
+        shop.tarn("ingest", "ns.t", "a.ndjson", "--create", "--upsert", "--key", "id", "--deletes", "equality")
+        refuse = lambda *arguments: shop.tarn("ingest", "ns.t", *arguments, check=False)
+        cases = [
+            ('{"v":"a","op":"D"}\n', ["--op-column", "op"], "id"), ('{"id":null,"v":"a","op":"I"}\n', ["--op-column", "op"], "id"),
+            ('{"id":1,"v":"a","op":"Z"}\n', ["--op-column", "op"], "no kind of row"), ('{"id":1,"v":"a"}\n', ["--op-column", "op"], "kind of the row"),
+            ('{"op":"u","before":null,"after":null}\n', ["--format", "debezium-json"], "op \"u\""),
+            ('{"op":"d","before":null}\n', ["--format", "debezium-json"], "delete without the row"),
+            ('{"op":"t"}\n', ["--format", "debezium-json"], "truncate"), ('{"id":1}\n', ["--format", "debezium-json"], "no change envelope"),
+        ]
+        for text, options, words in cases:
+            write(shop, "bad.ndjson", text)
+            must_refuse(refuse("bad.ndjson", *options), words)
+        equal(table(shop, "ns.t"), [{"id": 1, "v": "a"}])
+        # an update without its image, and a delete of a key never seen, are no faults
+        write(shop, "ok.ndjson", '{"op":"u","after":{"id":2,"v":"b"}}\n{"op":"d","before":{"id":77}}\n')
+        shop.tarn("ingest", "ns.t", "ok.ndjson", "--format", "debezium-json")
+        equal(table(shop, "ns.t"), [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+        # a state folder of another table, of other inputs, of a file that is not the same
+        shop.tarn("ingest", "ns.u", "short.ndjson", "--create", "--state", "st")
+        must_refuse(refuse("short.ndjson", "--state", "st"), "table")
+        must_refuse(shop.tarn("ingest", "ns.u", "a.ndjson", "--state", "st", check=False), "other inputs")
+        write(shop, "short.ndjson", lines([{"id": 1, "v": "z"}]))
+        must_refuse(shop.tarn("ingest", "ns.u", "short.ndjson", "--state", "st", check=False), "short.ndjson", "shorter")
+        must_refuse(refuse("kafka://127.0.0.1:1"), "no topic")
+        must_refuse(refuse("a.ndjson", "kafka://127.0.0.1:1/t"), "alone")
+        for options, words in (["--checkpoint-interval", "soon"], "time"), (["--deletes", "soft"], "equality, position or vector"), (
+                ["--log", "xml"], "json"), (["--follow", "--mode", "overwrite"], "--follow"), (["--evolve", "--ignore-unknown"], "--evolve"):
+            must_refuse(refuse("a.ndjson", *options), words)
+
+
+def kafka():
+    if shutil.which("kcat") is None or not os.path.exists(ENGINE):
+        print("kafka: left out, there is no kcat or no tool that starts a mock cluster")
+        return
+    with Workshop() as shop:
+        out = subprocess.run([ENGINE, "kafka-mock", "start", shop.path("mock")], capture_output=True, text=True, timeout=240)
+        if out.returncode != 0:
+            print("kafka: left out, no mock cluster could be started")
+            return
+        broker = dict(line.split("=", 1) for line in out.stdout.split() if "=" in line)["URL"]
+        try:
+            from_a_topic(shop, broker)
+        finally:
+            subprocess.run([ENGINE, "kafka-mock", "stop", shop.path("mock")], capture_output=True, timeout=60)
+
+
+def from_a_topic(shop, broker):
+    """Produced to while the command is killed and started again; then changes with keys and tombstones."""
+    rng = random.Random(3)
+
+    def produce(topic, messages, *options):
+        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", *options], input=messages, text=True, check=True, timeout=60)
+
+    produce("t", lines({"id": i} for i in range(100)))
+    shop.tarn("ingest", "ns.k", "kafka://%s/t" % broker, "--create", "--state", "st")
+    command = [harness.binary(), "ingest", "ns.k", "kafka://%s/t" % broker, "--state", "st", "--follow", "--checkpoint-interval", "50ms", "-q"]
+    for run in range(8):
+        process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.DEVNULL)
+        produce("t", lines({"id": i} for i in range(100 + run * 100, 200 + run * 100)))
+        time.sleep(rng.random() * 0.6)
+        process.kill()
+        process.wait()
+    shop.tarn(*command[1:-4], "-q")  # up to the end, and then no more
+    equal(sorted(r["id"] for r in shop.cat("ns.k").rows), list(range(900)))
+    stream, end = changes(200, 20, 5)
+    text = "".join("%s|%s\n" % (json.dumps({"id": (a or b)["id"]}), json.dumps({"before": None, "after": a, "op": op})) for op, b, a in stream)
+    produce("c", text, "-K", "|", "-p", "0")
+    shop.tarn("ingest", "ns.c", "kafka://%s/c" % broker, "--create", "--schema", "id long not null, v string", "--format", "debezium-json", "--upsert",
+              "--key", "id", "--deletes", "equality")
+    equal(table(shop, "ns.c"), end)
+
+
+CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log, bad_input, kafka]
+
+if __name__ == "__main__":
+    chosen = set(sys.argv[1:])
+    for fn in CASES:
+        if not chosen or fn.__name__ in chosen:
+            case(fn.__name__.replace("_", " "), fn)
+    sys.exit(harness.finish())
