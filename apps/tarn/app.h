@@ -110,6 +110,7 @@ int cmd_rename(int argc, char **argv);
 int cmd_register(int argc, char **argv);
 int cmd_ingest(int argc, char **argv);
 int cmd_cat(int argc, char **argv);
+int cmd_changes(int argc, char **argv);
 int cmd_delete(int argc, char **argv);
 int cmd_update(int argc, char **argv);
 int cmd_merge(int argc, char **argv);

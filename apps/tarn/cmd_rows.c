@@ -10,9 +10,10 @@
 
 static struct {
     const char *format, *output, *columns, *where, *as_of, *ref, *metadata_table;
-    int64_t limit, snapshot_id;
-    bool stats, case_insensitive, no_prune, count;
-} cat_options = {.limit = -1, .snapshot_id = -1};
+    const char *from;
+    int64_t limit, snapshot_id, to, poll_ms;
+    bool stats, case_insensitive, no_prune, count, follow;
+} cat_options = {.limit = -1, .snapshot_id = -1, .to = -1, .poll_ms = 1000};
 
 static const opt_spec CAT_SPECS[] = {
     {"format", 'f', OPT_TEXT, &cat_options.format, "NAME",
@@ -29,6 +30,13 @@ static const opt_spec CAT_SPECS[] = {
     {"as-of", 0, OPT_TEXT, &cat_options.as_of, "TIME",
      "as it was at 2026-01-31T12:00:00 (UTC, or with +02:00), or at\nmilliseconds since 1970"},
     {"ref", 0, OPT_TEXT, &cat_options.ref, "NAME", "a branch or tag"},
+    {"from", 0, OPT_TEXT, &cat_options.from, "ID",
+     "only rows appended after this snapshot; start: since the table\nbegan"},
+    {"to", 0, OPT_NUMBER, &cat_options.to, "ID", "with --from: up to this snapshot"},
+    {"follow", 0, OPT_FLAG, &cat_options.follow, "",
+     "print rows as they are appended, until stopped (with --from: also\nthose after it)"},
+    {"poll", 0, OPT_NUMBER, &cat_options.poll_ms, "MS",
+     "with --follow: look for new snapshots every so often (1000)"},
     {"metadata-table", 0, OPT_TEXT, &cat_options.metadata_table, "NAME",
      "snapshots, history, refs, manifests, files, data_files,\ndelete_files, entries, partitions, "
      "metadata_log_entries, all_..."},
@@ -53,7 +61,9 @@ const opt_command cat_command = {
     "12:00:00'.\n\nExamples:\n"
     "  tarn cat app.events --where \"kind = 'click' and at >= '2026-01-01'\" --limit 10\n"
     "  tarn cat app.events.files --columns file_path,record_count\n"
-    "  tarn cat app.events --as-of 2026-01-31T00:00:00 --format csv > then.csv",
+    "  tarn cat app.events --as-of 2026-01-31T00:00:00 --format csv > then.csv\n"
+    "  tarn cat app.events --from 3051729675574597004\n"
+    "  tarn cat app.events --from start --follow | consumer",
     1,
     1,
     CAT_SPECS,
@@ -147,26 +157,82 @@ static tarn_code count_rows(struct ArrowArrayStream *stream, int64_t *rows) {
     return code;
 }
 
-static tarn_code cat_table(const char *name, tarn_scan_options *o) {
-    int64_t rows = 0;
+/* The rows of o, and which snapshot they are of. */
+static tarn_code cat_once(const char *name, tarn_scan_options *o, int64_t *rows,
+                          int64_t *snapshot_id) {
     tarn_table *table = NULL;
     tarn_scan_stats stats = TARN_SCAN_STATS_INIT;
     struct ArrowArrayStream stream;
     const char *output = cat_options.output != NULL ? cat_options.output : "-";
     tarn_code code = app_table(name, &table, &o->metadata_table);
+    *rows = 0;
     if (code == TARN_OK) {
         code = tarn_table_scan(table, o, &stream, &stats, &the_app.err);
         tarn_table_free(table);
     }
+    *snapshot_id = stats.snapshot_id;
     if (code == TARN_OK) {
-        code = cat_options.count ? count_rows(&stream, &rows)
-                                 : app_print_stream(&stream, output, cat_options.format, &rows);
-    }
-    if (code == TARN_OK && cat_options.count) {
-        printf("%" PRId64 "\n", rows);
+        code = cat_options.count ? count_rows(&stream, rows)
+                                 : app_print_stream(&stream, output, cat_options.format, rows);
     }
     if (code == TARN_OK && cat_options.stats) {
         print_stats(&stats);
+    }
+    return code;
+}
+
+static tarn_code cat_table(const char *name, tarn_scan_options *o) {
+    int64_t rows = 0;
+    int64_t snapshot_id;
+    tarn_code code = cat_once(name, o, &rows, &snapshot_id);
+    if (code == TARN_OK && cat_options.count) {
+        printf("%" PRId64 "\n", rows);
+    }
+    return code;
+}
+
+/* The newest snapshot; -1: the table has none yet. */
+static tarn_code newest_snapshot(const char *name, const tarn_scan_options *o, int64_t *out) {
+    tarn_table *table = NULL;
+    tarn_scan_options none = *o;
+    tarn_scan_stats stats = TARN_SCAN_STATS_INIT;
+    struct ArrowArrayStream stream;
+    tarn_code code = app_table(name, &table, NULL);
+    none.limit = 0;
+    none.from_snapshot_id = -1;
+    none.where = "false";
+    if (code == TARN_OK) {
+        code = tarn_table_scan(table, &none, &stream, &stats, &the_app.err);
+        tarn_table_free(table);
+    }
+    if (code == TARN_OK) {
+        stream.release(&stream);
+        *out = stats.snapshot_id;
+    }
+    return code;
+}
+
+/* Appended rows, snapshot by snapshot, until a signal or a failure ends it. */
+static tarn_code cat_follow(const char *name, tarn_scan_options *o) {
+    const struct timespec pause = {.tv_sec = cat_options.poll_ms / 1000,
+                                   .tv_nsec = cat_options.poll_ms % 1000 * 1000000};
+    int64_t seen = -1;
+    tarn_code code = TARN_OK;
+    if (o->from_snapshot_id < 0) {
+        code = newest_snapshot(name, o, &seen);
+        o->from_snapshot_id = seen > 0 ? seen : 0;
+    }
+    while (code == TARN_OK) {
+        int64_t newest = -1;
+        int64_t rows;
+        code = newest_snapshot(name, o, &newest);
+        if (code == TARN_OK && newest != seen && newest >= 0) {
+            code = cat_once(name, o, &rows, &newest);
+            seen = newest;
+            o->from_snapshot_id = newest;
+        } else if (code == TARN_OK) {
+            (void)nanosleep(&pause, NULL);
+        }
     }
     return code;
 }
@@ -179,11 +245,51 @@ static tarn_code cat_file(const char *path) {
                                 .limit = cat_options.limit,
                                 .count = cat_options.count};
     if (cat_options.as_of != NULL || cat_options.ref != NULL || cat_options.snapshot_id >= 0 ||
-        cat_options.metadata_table != NULL) {
+        cat_options.metadata_table != NULL || cat_options.from != NULL || cat_options.follow) {
         return app_error(TARN_INVALID,
                          "%s is a single file: it has no snapshots and no metadata tables", path);
     }
     return app_print_file(path, &what);
+}
+
+/* "start" or a snapshot's id. */
+static bool parse_from(const char *text, int64_t *out) {
+    char *end;
+    if (strcmp(text, "start") == 0) {
+        *out = 0;
+        return true;
+    }
+    *out = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && *out > 0;
+}
+
+/* What goes with what; an exit status, 0: fine. */
+static int check_incremental(tarn_scan_options *o) {
+    if (cat_options.from != NULL && !parse_from(cat_options.from, &o->from_snapshot_id)) {
+        return app_usage("--from takes the id of a snapshot, or start, not \"%s\"",
+                         cat_options.from);
+    }
+    if (cat_options.to >= 0 && (cat_options.from == NULL || cat_options.snapshot_id >= 0)) {
+        return app_usage("--to goes with --from, and not with --snapshot-id");
+    }
+    if (cat_options.to >= 0) {
+        o->snapshot_id = cat_options.to;
+    }
+    if (!cat_options.follow) {
+        return 0;
+    }
+    if (o->snapshot_id >= 0 || cat_options.as_of != NULL || cat_options.count ||
+        cat_options.output != NULL || cat_options.metadata_table != NULL || o->limit >= 0) {
+        return app_usage("--follow prints rows for ever: it takes no --to, --snapshot-id, --as-of, "
+                         "--count, --limit, --output and --metadata-table");
+    }
+    if (cat_options.poll_ms < 1 || cat_options.poll_ms > 3600000) {
+        return app_usage("--poll takes 1 to 3600000 milliseconds");
+    }
+    if (cat_options.format == NULL) {
+        cat_options.format = "ndjson";
+    }
+    return strcmp(cat_options.format, "ndjson") == 0 ? 0 : app_usage("--follow prints ndjson only");
 }
 
 int cmd_cat(int argc, char **argv) {
@@ -209,9 +315,15 @@ int cmd_cat(int argc, char **argv) {
     if (cat_options.output != NULL && (cat_options.count || app_is_data_file(args[0]))) {
         return app_usage("--output takes the rows of a table, without --count");
     }
+    status = check_incremental(&o);
+    if (status != 0) {
+        return status;
+    }
     tarn_code code = cat_options.output != NULL ? TARN_OK : app_check_format(cat_options.format);
     if (code == TARN_OK) {
-        code = app_is_data_file(args[0]) ? cat_file(args[0]) : cat_table(args[0], &o);
+        code = app_is_data_file(args[0]) ? cat_file(args[0])
+               : cat_options.follow      ? cat_follow(args[0], &o)
+                                         : cat_table(args[0], &o);
     }
     return code == TARN_OK ? 0 : app_fail(code);
 }

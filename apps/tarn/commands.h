@@ -6,9 +6,9 @@
 #include "opt.h"
 
 extern const opt_command create_command, ls_command, describe_command, ingest_command, cat_command,
-    delete_command, update_command, merge_command, log_command, alter_command, set_command,
-    rename_command, drop_command, register_command, file_command, serve_command, check_command,
-    import_command;
+    changes_command, delete_command, update_command, merge_command, log_command, alter_command,
+    set_command, rename_command, drop_command, register_command, file_command, serve_command,
+    check_command, import_command;
 
 /* Parses into the command's options and starts the env. *n_args < 0: the caller returns *status at
  * once. */

@@ -41,15 +41,13 @@ static const struct {
     const opt_command *command;
     int (*run)(int argc, char **argv);
 } COMMANDS[] = {
-    {&create_command, cmd_create},     {&ls_command, cmd_ls},
-    {&describe_command, cmd_describe}, {&ingest_command, cmd_ingest},
-    {&cat_command, cmd_cat},           {&delete_command, cmd_delete},
-    {&update_command, cmd_update},     {&merge_command, cmd_merge},
-    {&log_command, cmd_log},           {&alter_command, cmd_alter},
-    {&set_command, cmd_set},           {&rename_command, cmd_rename},
-    {&drop_command, cmd_drop},         {&register_command, cmd_register},
-    {&file_command, cmd_file},         {&serve_command, cmd_serve},
-    {&check_command, cmd_check},       {&import_command, cmd_import},
+    {&create_command, cmd_create}, {&ls_command, cmd_ls},         {&describe_command, cmd_describe},
+    {&ingest_command, cmd_ingest}, {&cat_command, cmd_cat},       {&changes_command, cmd_changes},
+    {&delete_command, cmd_delete}, {&update_command, cmd_update}, {&merge_command, cmd_merge},
+    {&log_command, cmd_log},       {&alter_command, cmd_alter},   {&set_command, cmd_set},
+    {&rename_command, cmd_rename}, {&drop_command, cmd_drop},     {&register_command, cmd_register},
+    {&file_command, cmd_file},     {&serve_command, cmd_serve},   {&check_command, cmd_check},
+    {&import_command, cmd_import},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof COMMANDS[0])
 

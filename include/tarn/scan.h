@@ -20,10 +20,14 @@ typedef struct tarn_scan_options {
     int64_t batch_rows;         /* 0: 16384 */
     bool case_insensitive;
     bool no_prune; /* read everything and only filter rows: for comparing */
+    /* Only rows that were appended after this snapshot, up to the chosen one, its descendant; 0:
+     * since the table began; -1: all rows. INVALID where a snapshot between changed rows. @since
+     * 0.2 */
+    int64_t from_snapshot_id;
 } tarn_scan_options;
 
 #define TARN_SCAN_OPTIONS_INIT                                                                     \
-    { sizeof(tarn_scan_options), NULL, NULL, NULL, -1, -1, -1, NULL, 0, false, false }
+    { sizeof(tarn_scan_options), NULL, NULL, NULL, -1, -1, -1, NULL, 0, false, false, -1 }
 
 typedef struct tarn_scan_stats {
     uint32_t struct_size;
@@ -31,10 +35,11 @@ typedef struct tarn_scan_stats {
     int64_t files, files_skipped;
     int64_t row_groups, row_groups_skipped, pages_skipped;
     int64_t rows_read, rows_matched, bytes_read;
+    int64_t snapshot_id; /* that is read; -1: none. @since 0.2 */
 } tarn_scan_stats;
 
 #define TARN_SCAN_STATS_INIT                                                                       \
-    { sizeof(tarn_scan_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(tarn_scan_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1 }
 
 /* Rows of the version that the handle shows, as an Arrow stream. The stream keeps what it needs:
  * the table handle may be freed before it. A failure in get_next is an errno value with
@@ -47,6 +52,32 @@ tarn_table_scan(tarn_table *table,                /* @borrow */
                 struct ArrowArrayStream *out,     /* @give: its release */
                 tarn_scan_stats *stats,           /* @keep, may be NULL */
                 tarn_error *err /* @borrow, may be NULL */);
+
+typedef struct tarn_changes_options {
+    uint32_t struct_size;
+    int64_t from_snapshot_id; /* changes after this snapshot; 0: since the table began */
+    int64_t to_snapshot_id;   /* up to this one, its descendant; -1: the newest of ref */
+    const char *ref;          /* branch or tag; NULL: main. @borrow */
+    const char *key;          /* comma separated columns by which deleted and inserted rows of one
+                                 commit are told as updates; NULL: the identifier fields. @borrow */
+    bool net;                 /* only what is left of all commits, as one change */
+    int64_t batch_rows;       /* 0: 16384 */
+} tarn_changes_options;
+
+#define TARN_CHANGES_OPTIONS_INIT                                                                  \
+    { sizeof(tarn_changes_options), 0, -1, NULL, NULL, false, 0 }
+
+/* Rows that commits inserted and deleted, in commit order, deleted ones first, as an Arrow stream:
+ * the table's columns, _change_type (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER),
+ * _change_ordinal (of the commit) and _commit_snapshot_id. Rows that a commit only moved to other
+ * files are left out. INVALID: from is no ancestor of to, an unknown key column; NOT_FOUND: no such
+ * snapshot, or one between was expired; LIMIT: one commit changed more rows than can be told from
+ * moved ones. The stream as tarn_table_scan's. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_table_changes(tarn_table *table,                   /* @borrow */
+                   const tarn_changes_options *options, /* @borrow, may be NULL */
+                   struct ArrowArrayStream *out,        /* @give: its release */
+                   tarn_error *err /* @borrow, may be NULL */);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/handles.h"
+#include "read/changes.h"
 #include "read/scan.h"
 
 typedef struct stream_state {
@@ -14,6 +15,7 @@ typedef struct stream_state {
     tarn_plan *plan; /* either these two */
     tarn_scan *scan;
     metadata_table *meta; /* or this */
+    changes *changed;     /* or this */
     tarn_scan_stats *stats;
     tarn_error err;
     char error_text[sizeof(((tarn_error *)NULL)->message) + sizeof(((tarn_error *)NULL)->detail) +
@@ -29,6 +31,7 @@ static void free_state(stream_state *s) {
     scan_close(s->scan);
     plan_free(s->plan);
     metadata_table_close(s->meta);
+    changes_close(s->changed);
     table_version_release(s->version);
     handle_release(s->catalog);
     arena_release(&s->arena);
@@ -50,6 +53,10 @@ static void fill_stats(stream_state *s) {
     s->stats->rows_read = c->rows_read;
     s->stats->rows_matched = c->rows_matched;
     s->stats->bytes_read = c->bytes_read;
+    if (s->stats->struct_size >= sizeof *s->stats) {
+        s->stats->snapshot_id =
+            s->plan->snapshot != NULL ? s->plan->snapshot->snapshot_id : TARN_NO_SNAPSHOT;
+    }
 }
 
 /* Arrow's streams speak errno. */
@@ -85,7 +92,9 @@ static int errno_of(tarn_code code) {
 
 static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
     stream_state *s = stream->private_data;
-    const tarn_type *type = s->meta != NULL ? metadata_table_type(s->meta) : s->plan->output;
+    const tarn_type *type = s->meta != NULL      ? metadata_table_type(s->meta)
+                            : s->changed != NULL ? changes_type(s->changed)
+                                                 : s->plan->output;
     return errno_of(type_to_arrow(s->env, type, out, &s->err));
 }
 
@@ -97,8 +106,9 @@ static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out) 
     if (s->ended) {
         return 0;
     }
-    tarn_code code = s->meta != NULL ? metadata_table_next(s->meta, &batch, &s->err)
-                                     : scan_next(s->scan, &batch, &s->err);
+    tarn_code code = s->meta != NULL      ? metadata_table_next(s->meta, &batch, &s->err)
+                     : s->changed != NULL ? changes_next(s->changed, &batch, &s->err)
+                                          : scan_next(s->scan, &batch, &s->err);
     fill_stats(s);
     if (code != TARN_OK) {
         return errno_of(code);
@@ -168,6 +178,11 @@ static tarn_code fill_options(stream_state *s, const tarn_scan_options *o, tarn_
     s->options.limit = o->limit;
     s->options.batch_rows = o->batch_rows;
     s->options.no_prune = o->no_prune;
+    s->options.appends = o->from_snapshot_id >= 0;
+    s->options.from_snapshot_id = o->from_snapshot_id > 0 ? o->from_snapshot_id : TARN_NO_SNAPSHOT;
+    if (s->options.appends && o->metadata_table != NULL) {
+        return err_set(err, TARN_INVALID, "a metadata table has no appended rows");
+    }
     TRY(choose_snapshot(s->options.metadata, o, &s->options, err));
     TRY(api_names(&s->arena, o->columns, &s->options.columns, &s->options.n_columns, err));
     TRY(api_filter(&s->arena, o->where, &s->options.filter, err));
@@ -189,31 +204,89 @@ done:
     return code;
 }
 
-tarn_code tarn_table_scan(tarn_table *table, const tarn_scan_options *options,
-                          struct ArrowArrayStream *out, tarn_scan_stats *stats, tarn_error *err) {
-    API_ERROR(err);
-    tarn_scan_options defaults = TARN_SCAN_OPTIONS_INIT;
-    const tarn_scan_options *o = options != NULL ? options : &defaults;
-    tarn_code code = TARN_OK;
+static stream_state *new_state(tarn_table *table) {
     stream_state *s = env_calloc(table->env, 1, sizeof *s);
-    if (s == NULL) {
-        return err_nomem(err);
+    if (s != NULL) {
+        s->env = table->env;
+        s->catalog = handle_keep(table->catalog);
+        s->version = table_version_keep(table->version);
+        s->err = (tarn_error)TARN_ERROR_INIT;
+        arena_init(&s->arena, table->env);
     }
-    s->env = table->env;
-    s->catalog = handle_keep(table->catalog);
-    s->version = table_version_keep(table->version);
-    s->stats = stats;
-    s->err = (tarn_error)TARN_ERROR_INIT;
-    arena_init(&s->arena, table->env);
-    TRY(fill_options(s, o, err));
-    TRY(open_reading(s, o, err));
-    fill_stats(s);
+    return s;
+}
+
+static void give_stream(stream_state *s, struct ArrowArrayStream *out) {
     memset(out, 0, sizeof *out);
     out->get_schema = stream_schema;
     out->get_next = stream_next;
     out->get_last_error = stream_error;
     out->release = stream_release;
     out->private_data = s;
+}
+
+tarn_code tarn_table_scan(tarn_table *table, const tarn_scan_options *options,
+                          struct ArrowArrayStream *out, tarn_scan_stats *stats, tarn_error *err) {
+    API_ERROR(err);
+    tarn_scan_options known = TARN_SCAN_OPTIONS_INIT;
+    const tarn_scan_options *o = &known;
+    tarn_code code = TARN_OK;
+    if (options != NULL) { /* of an older caller it may be shorter */
+        const size_t size = options->struct_size;
+        memcpy(&known, options, size < sizeof known ? size : sizeof known);
+    }
+    stream_state *s = new_state(table);
+    if (s == NULL) {
+        return err_nomem(err);
+    }
+    s->stats = stats;
+    TRY(fill_options(s, o, err));
+    TRY(open_reading(s, o, err));
+    fill_stats(s);
+    give_stream(s, out);
+    s = NULL;
+done:
+    free_state(s);
+    return code;
+}
+
+static tarn_code open_changes(stream_state *s, const tarn_changes_options *o, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_metadata *m = s->version->metadata;
+    changes_options options;
+    tarn_scan_options where = TARN_SCAN_OPTIONS_INIT;
+    memset(&options, 0, sizeof options);
+    where.ref = o->ref;
+    where.snapshot_id = o->to_snapshot_id;
+    TRY(choose_snapshot(m, &where, &s->options, err));
+    options.metadata = m;
+    options.from_snapshot_id = o->from_snapshot_id > 0 ? o->from_snapshot_id : TARN_NO_SNAPSHOT;
+    options.to_snapshot_id = s->options.snapshot_id;
+    options.net = o->net;
+    options.batch_rows = o->batch_rows;
+    if (o->key != NULL) {
+        TRY(api_names(&s->arena, o->key, &options.key, &options.n_key, err));
+    }
+    code = changes_open(s->env, s->catalog->catalog->store, &options, &s->changed, err);
+done:
+    return code;
+}
+
+tarn_code tarn_table_changes(tarn_table *table, const tarn_changes_options *options,
+                             struct ArrowArrayStream *out, tarn_error *err) {
+    API_ERROR(err);
+    tarn_changes_options o = TARN_CHANGES_OPTIONS_INIT;
+    tarn_code code = TARN_OK;
+    if (options != NULL) {
+        const size_t size = options->struct_size;
+        memcpy(&o, options, size < sizeof o ? size : sizeof o);
+    }
+    stream_state *s = new_state(table);
+    if (s == NULL) {
+        return err_nomem(err);
+    }
+    TRY(open_changes(s, &o, err));
+    give_stream(s, out);
     s = NULL;
 done:
     free_state(s);

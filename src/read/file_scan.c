@@ -163,6 +163,10 @@ done:
     return code;
 }
 
+static bool takes_positions(const row_deletes *d) {
+    return d != NULL && d->positions != NULL;
+}
+
 static tarn_code open_avro(file_scan *s, const tarn_file *file, const tarn_spec *spec,
                            tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -175,8 +179,8 @@ static tarn_code open_avro(file_scan *s, const tarn_file *file, const tarn_spec 
     scan.start = s->options.start;
     scan.end = s->options.end;
     scan.batch_rows = s->options.batch_rows;
-    scan.numbered = reserved_any(s->read_type, true) ||
-                    (s->options.deletes != NULL && s->options.deletes->positions != NULL);
+    scan.numbered = reserved_any(s->read_type, true) || takes_positions(s->options.deletes) ||
+                    takes_positions(s->options.only);
     TRY(avro_scan_open(s->avro, &scan, &s->avro_scan, err));
 done:
     return code;
@@ -226,6 +230,9 @@ tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file
     if (options->deletes != NULL) {
         TRY(columns_merge(&s->arena, s->read_type, options->deletes->key_type, &s->read_type, err));
     }
+    if (options->only != NULL) {
+        TRY(columns_merge(&s->arena, s->read_type, options->only->key_type, &s->read_type, err));
+    }
     s->reserved = reserved_any(s->read_type, false);
     TRY(open_source(s, store, file, err));
     TRY(open_format(s, file, spec, err));
@@ -262,13 +269,33 @@ static tarn_code reserve_selection(file_scan *s, int64_t rows, tarn_error *err) 
     return TARN_OK;
 }
 
+/* Of the selected rows, those that the deletes of `only` take. */
+static tarn_code keep_taken(file_scan *s, const tarn_batch *batch, int64_t first_row, int64_t *kept,
+                            tarn_error *err) {
+    const size_t bytes = bit_bytes(batch_rows(batch));
+    int64_t left = *kept;
+    uint8_t *others = env_alloc(s->env, bytes + 8);
+    if (others == NULL) {
+        return err_nomem(err);
+    }
+    memcpy(others, s->selection, bytes);
+    tarn_code code = row_deletes_apply(s->options.only, batch, first_row,
+                                       s->options.sequence_number, &s->keys, others, &left, err);
+    for (size_t i = 0; i < bytes && code == TARN_OK; i++) {
+        s->selection[i] = (uint8_t)(s->selection[i] & ~others[i]);
+    }
+    *kept -= left;
+    env_free(s->env, others);
+    return code;
+}
+
 /* Which rows of batch (of read_type) are kept; selection is only made where some may not be. */
 static tarn_code choose_rows(file_scan *s, const tarn_batch *batch, int64_t first_row,
                              int64_t *kept, tarn_error *err) {
     tarn_code code = TARN_OK;
     const int64_t rows = batch_rows(batch);
     *kept = rows;
-    if (s->options.filter == NULL && s->options.deletes == NULL) {
+    if (s->options.filter == NULL && s->options.deletes == NULL && s->options.only == NULL) {
         return TARN_OK;
     }
     TRY(reserve_selection(s, rows, err));
@@ -286,6 +313,9 @@ static tarn_code choose_rows(file_scan *s, const tarn_batch *batch, int64_t firs
     if (s->options.deletes != NULL) {
         TRY(row_deletes_apply(s->options.deletes, batch, first_row, s->options.sequence_number,
                               &s->keys, s->selection, kept, err));
+    }
+    if (s->options.only != NULL && *kept > 0) {
+        TRY(keep_taken(s, batch, first_row, kept, err));
     }
 done:
     return code;

@@ -7,6 +7,7 @@
  * it is known which columns' statistics tell deletes and data apart; each task gets the deletes
  * that apply to it. */
 #include "iceberg/delete_index.h"
+#include "read/history.h"
 #include "read/plan_deletes.h"
 #include "read/read_int.h"
 
@@ -297,6 +298,11 @@ static tarn_code take_entries(tarn_plan *plan, const spec_evaluators *evaluators
     for (int32_t i = 0; i < jobs->n; i++) {
         for (int64_t k = 0; k < jobs->items[i].entries.count; k++) {
             const tarn_entry *entry = &jobs->items[i].entries.items[k];
+            if (plan->options.appends &&
+                (entry->status != TARN_ENTRY_ADDED ||
+                 entry->snapshot_id != jobs->items[i].manifest->added_snapshot_id)) {
+                continue;
+            }
             TRY(plan_entry(plan, find_evaluator(plan, evaluators, entry->file.spec_id), entry,
                            &cache, &cap, err));
         }
@@ -317,6 +323,22 @@ done:
     return code;
 }
 
+/* Those of the snapshot, or those with what was appended. */
+static tarn_code list_manifests(tarn_plan *plan, const tarn_manifest **out, int32_t *n,
+                                tarn_error *err) {
+    const tarn_snapshot *const *snapshots;
+    int32_t n_snapshots;
+    tarn_code code = TARN_OK;
+    if (!plan->options.appends) {
+        return snapshot_manifests(&plan->arena, plan->store, plan->snapshot, out, n, err);
+    }
+    TRY(history_between(&plan->arena, plan->options.metadata, plan->snapshot,
+                        plan->options.from_snapshot_id, &snapshots, &n_snapshots, err));
+    TRY(history_appended(&plan->arena, plan->store, snapshots, n_snapshots, out, n, err));
+done:
+    return code;
+}
+
 static tarn_code plan_files(tarn_plan *plan, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_manifest *manifests;
@@ -328,8 +350,7 @@ static tarn_code plan_files(tarn_plan *plan, tarn_error *err) {
     delete_index *index = NULL;
     spec_evaluators evaluators;
     TRY(make_evaluators(plan, &evaluators, err));
-    TRY(snapshot_manifests(&plan->arena, plan->store, plan->snapshot, &manifests, &n_manifests,
-                           err));
+    TRY(list_manifests(plan, &manifests, &n_manifests, err));
     jobs.items = ARENA_ARRAY(&plan->arena, manifest_job, (size_t)n_manifests + 1);
     deletes.items = ARENA_ARRAY(&plan->arena, manifest_job, (size_t)n_manifests + 1);
     plan->manifest_arenas = ARENA_ARRAY(&plan->arena, tarn_arena, (size_t)n_manifests + 1);

@@ -18,9 +18,13 @@ typedef struct scan_options {
     bool case_insensitive;
     const tarn_str *columns; /* dotted names in output order, reserved columns too; NULL: all */
     int32_t n_columns;
-    int64_t limit;      /* rows; -1: all */
-    int64_t batch_rows; /* 0: 16384 */
-    bool no_prune;      /* read everything, filter rows only (tests compare both) */
+    int64_t limit;            /* rows; -1: all */
+    int64_t batch_rows;       /* 0: 16384 */
+    bool no_prune;            /* read everything, filter rows only (tests compare both) */
+    bool appends;             /* only the rows that append snapshots after from_snapshot_id (its
+                                 descendants up to snapshot_id) added, as they were added; INVALID when
+                                 one between changes rows */
+    int64_t from_snapshot_id; /* TARN_NO_SNAPSHOT: from the table's first on */
 } scan_options;
 
 /* What pruning did: shown by `tarn cat --stats`. */
@@ -90,6 +94,7 @@ typedef struct file_scan_options {
     int64_t start,
         end; /* only row groups that begin in this range of the file's bytes; end 0: all */
     const struct row_deletes *deletes; /* rows that are gone (read/row_deletes.h); NULL: none */
+    const struct row_deletes *only;    /* NULL, or: of what is left, the rows that these take */
     int64_t sequence_number;           /* of the data file: for v3's row lineage */
     /* Parquet rows with values that can't be said (parquet_reject_fn); NULL: they are CORRUPT */
     tarn_code (*reject)(void *ctx, int64_t row, tarn_str reason, tarn_error *err);
