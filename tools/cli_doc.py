@@ -18,9 +18,15 @@ Made from `tarn --help` and `tarn COMMAND --help` by `tools/cli_doc.py`; a test 
 
 ## Catalogs and tables
 `-c` or `$TARN_CATALOG` names the catalog: `sqlite:PATH` (the JDBC catalog's tables, shared with PyIceberg's `SqlCatalog` and Iceberg's
-`JdbcCatalog`), `dir:PATH` (Hadoop layout), or a name from PyIceberg's `.pyiceberg.yaml` (looked for in `$PYICEBERG_HOME`, the home folder, and
-here). Without either it is `sqlite:./tarn.db`. New tables go to `--warehouse`, or to `warehouse` beside the database.
+`JdbcCatalog`), `dir:PATH` (Hadoop layout), `postgresql://user:password@host:port/db` or `postgresql:KEY=VALUE ...` (the same tables in
+PostgreSQL; libpq's `$PGPASSWORD` and `~/.pgpass` count), `http://...` or `https://...` (an Iceberg REST catalog), or a name from PyIceberg's
+`.pyiceberg.yaml` (looked for in `$PYICEBERG_HOME`, the home folder, and here). Without either it is `sqlite:./tarn.db`. New tables go to `--warehouse`, or to `warehouse` beside the database.
 Tables of an SQLite database belong to a catalog name in it: `tarn`, or the name in `.pyiceberg.yaml`; other engines must use the same one.
+
+A REST catalog takes `--catalog-property KEY=VALUE`, with PyIceberg's keys: `token`, or `credential` (`id:secret`) with `oauth2-server-uri`, `scope`,
+`audience`, `resource`; `header.NAME`; `prefix`; `rest-page-size`; `ssl.cabundle`; `rest.client.connection-timeout-ms`,
+`rest.client.socket-timeout-ms`. What is on a command line others can see: secrets are better in `$TARN_REST_TOKEN`, `$TARN_REST_TOKEN_FILE`,
+`$TARN_REST_CREDENTIAL` or `.pyiceberg.yaml`. `--warehouse` is the name by which the server knows its warehouse.
 
 A table is `ns.table`, levels separated by dots; a level with a dot, space or slash stands between backticks or double quotes. Reading commands also
 take the path or `file:` URI of a table folder or metadata file, and `tarn cat` a single Parquet, Avro, NDJSON or CSV file. `--moved FROM=TO` reads a

@@ -101,7 +101,7 @@ def catalogs():
     """-c before and after the command, TARN_CATALOG, names of .pyiceberg.yaml, --warehouse, and the default."""
     with Workshop() as shop:
         home = {"HOME": shop.folder, "PYICEBERG_HOME": ""}
-        shop.write(".pyiceberg.yaml", "catalog:\n  prod:\n    type: sql\n    uri: sqlite:///%s\n    warehouse: file://%s\n  far:\n    uri: http://localhost:1\n"
+        shop.write(".pyiceberg.yaml", "catalog:\n  prod:\n    type: sql\n    uri: sqlite:///%s\n    warehouse: file://%s\n  far:\n    uri: thrift://localhost:1\n"
                    % (shop.path("prod.db"), shop.path("prod house")))
         shop.tarn("-c", "prod", "create", "ns.t", "id long", env=home)
         shop.write("rows.ndjson", '{"id": 1}\n')

@@ -270,8 +270,32 @@ def nobody_home():
         assert "hush" not in s.tarn("ls", check=False, env={"TARN_CATALOG": "mysql://user:hush@127.0.0.1:1/"}).err
 
 
+def certificates():
+    """A server whose certificate nobody vouches for is not spoken to; with ssl.cabundle it is."""
+    import shutil
+    import ssl
+    import subprocess
+    if not shutil.which("openssl"):
+        print("certificates: no openssl here")
+        return
+    with Shop(filled=False) as s:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", s.path("key"), "-out", s.path("cert"), "-days",
+                        "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(s.path("cert"), s.path("key"))
+        s.server.http.socket = context.wrap_socket(s.server.http.socket, server_side=True)
+        uri = "https://localhost:%d" % s.server.http.server_port
+        answer = s.tarn("-c", uri, "ls", check=False, env={"TARN_REST_TOKEN": "hush"})
+        equal(answer.status, IO)
+        must_refuse(answer, "certificate")
+        equal(s.server.requests, [])
+        s.tarn("-c", uri, "--catalog-property", "ssl.cabundle=" + s.path("cert"), "ls")
+        wrong_name = uri.replace("localhost", "127.0.0.1")
+        equal(s.tarn("-c", wrong_name, "--catalog-property", "ssl.cabundle=" + s.path("cert"), "ls", check=False).status, IO)
+
+
 CASES = [commands, commit_faults, commit_stays_open, conflict_after_loss, reads, huge, names_once, login, configuration,
-         lent_credentials, repeated_loads, nobody_home]
+         lent_credentials, repeated_loads, certificates, nobody_home]
 
 
 def main():

@@ -46,7 +46,12 @@ def conformance(fixture):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def commands(fixture, version):
+def commands(fixture):
+    for version in (2, 3):
+        one_version(fixture, version)
+
+
+def one_version(fixture, version):
     import pyarrow as pa
     from pyiceberg.catalog.rest import RestCatalog
     with Workshop() as s:
@@ -95,14 +100,16 @@ def commands(fixture, version):
         must_refuse(run("cat", name, check=False), "t")
 
 
+CASES = [conformance, commands]
+
+
 def main():
     if not os.path.exists(ENGINE) or not shutil.which("mvn"):
         print("SKIPPED: needs %s and Maven" % ENGINE)
         return harness.SKIPPED
     with Fixture() as fixture:
-        case("conformance", conformance, fixture)
-        for version in (2, 3):
-            case("commands-v%d" % version, commands, fixture, version)
+        for fn in CASES:
+            case(fn.__name__, fn, fixture)
     return harness.finish()
 
 
