@@ -84,6 +84,24 @@ tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *tab
                      tarn_table_version *base, const commit_request *request,
                      commit_outcome *outcome, tarn_error *err) TARN_MUST_USE;
 
+/* The same in steps, for callers with a swap of their own (invariants 2 to 5 hold of them too). */
+typedef struct commit_maker commit_maker;
+/* request outlives it. */
+tarn_code commit_maker_new(tarn_env *env, tarn_store *store, const commit_request *request,
+                           commit_maker **out, tarn_error *err) TARN_MUST_USE;
+/* The changes for this base, which may be one that no document holds yet; both live until the next
+ * attempt or the end. No changes: there is nothing to do. CONFLICT: refused for this base. What was
+ * written is durable after the next store_sync. That the request's commit id is in the base already
+ * is the caller's to ask (commit_find_id). */
+tarn_code commit_maker_attempt(commit_maker *maker, const tarn_metadata *base, tarn_change_set *out,
+                               tarn_error *err) TARN_MUST_USE;
+int64_t commit_maker_snapshot_id(const commit_maker *maker);
+/* What became of the last attempt: COMMITTED removes what lost attempts wrote, NOT_COMMITTED all
+ * that was written, UNKNOWN nothing. Frees. Takes NULL. */
+void commit_maker_end(commit_maker *maker, tarn_outcome_kind outcome);
+/* The snapshot of the request's branch that carries its commit id; NULL: none. */
+const tarn_snapshot *commit_find_id(const tarn_metadata *m, const commit_request *request);
+
 /* The newest snapshot of the branch whose summary holds key with this value; NULL: none. cut (may
  * be NULL) says that the history was not whole, since ancestors were expired, and so that an older
  * one may have been there. Pure. */

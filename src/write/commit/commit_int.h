@@ -24,9 +24,7 @@ typedef struct tuple_set {
 /* Lives from the first attempt to the last. */
 typedef struct commit_work {
     tarn_env *env;
-    tarn_catalog *catalog;
     tarn_store *store;
-    const tarn_ident *table;
     const commit_request *request;
     tarn_arena arena;
     int64_t snapshot_id;  /* chosen once (invariant 4) */
@@ -44,7 +42,6 @@ typedef struct commit_work {
 typedef struct commit_attempt {
     commit_work *work;
     tarn_arena arena;
-    tarn_table_version *base;
     const tarn_metadata *metadata;
     const tarn_snapshot *parent; /* NULL: first snapshot of the branch */
     tarn_str branch;
@@ -62,6 +59,18 @@ typedef struct commit_attempt {
     bool replaced_all; /* an unpartitioned replace: everything */
     const tarn_snapshot *snapshot;
 } commit_attempt;
+
+struct commit_maker {
+    commit_work work;
+    commit_attempt attempt;
+    bool in_attempt;
+    path_list kept; /* of work.written: what the last attempt's snapshot lives by */
+    tarn_requirement requirements[2];
+    tarn_change changes[2];
+};
+
+/* commit_maker.c */
+tarn_str request_branch(const commit_request *request);
 
 tarn_code path_list_add(tarn_arena *arena, path_list *list, tarn_str path,
                         tarn_error *err) TARN_MUST_USE;

@@ -1,0 +1,205 @@
+/* write/commit/commit_maker.c - one commit in the making, without a catalog: a base goes in,
+ * changes come out, as often as there are bases; what lost attempts wrote goes at the end
+ * (commit.h, invariants 2 to 4). */
+#include "write/commit/commit_int.h"
+
+tarn_str request_branch(const commit_request *request) {
+    return request->branch.len > 0 ? request->branch : STR(TARN_MAIN_BRANCH);
+}
+
+const tarn_snapshot *commit_find_summary(const tarn_metadata *m, tarn_str branch, const char *key,
+                                         tarn_str value, bool *cut) {
+    const tarn_ref *ref = metadata_ref(m, branch);
+    const tarn_snapshot *s = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
+    bool whole = true;
+    const tarn_snapshot *found = NULL;
+    /* No chain is longer than there are snapshots: parents that form a ring end here. */
+    for (int32_t steps = 0; s != NULL && steps < m->n_snapshots; steps++) {
+        tarn_str held;
+        if (properties_get(&s->summary, key, &held) && str_eq(held, value)) {
+            found = s;
+            break;
+        }
+        const tarn_snapshot *parent = metadata_parent(m, s);
+        whole = parent != NULL || s->parent_id == TARN_NO_SNAPSHOT;
+        s = parent;
+    }
+    if (cut != NULL) {
+        *cut = !whole;
+    }
+    return found;
+}
+
+const tarn_snapshot *commit_find_id(const tarn_metadata *m, const commit_request *request) {
+    return request->commit_id != NULL
+               ? commit_find_summary(m, request_branch(request), "tarn.commit-id",
+                                     str_of(request->commit_id), NULL)
+               : NULL;
+}
+
+static tarn_code find_parent(commit_attempt *a, tarn_error *err) {
+    const tarn_ref *ref = metadata_ref(a->metadata, a->branch);
+    if (ref == NULL) {
+        return TARN_OK;
+    }
+    if (ref->is_tag) {
+        return err_set(err, TARN_INVALID, "%.*s is a tag; commits go to branches",
+                       STR_ARG(a->branch));
+    }
+    a->parent = metadata_snapshot_by_id(a->metadata, ref->snapshot_id);
+    if (a->parent == NULL) {
+        return err_set(err, TARN_CORRUPT, "branch %.*s names snapshot %lld, which the table lacks",
+                       STR_ARG(a->branch), (long long)ref->snapshot_id);
+    }
+    return TARN_OK;
+}
+
+/* Requirements and changes that put a->snapshot at the head of the branch. */
+static void make_changes(commit_maker *maker, tarn_change_set *set) {
+    const commit_attempt *a = &maker->attempt;
+    tarn_requirement *requirements = maker->requirements;
+    tarn_change *changes = maker->changes;
+    const tarn_metadata *m = a->metadata;
+    const tarn_ref *ref = metadata_ref(m, a->branch);
+    memset(requirements, 0, sizeof maker->requirements);
+    memset(changes, 0, sizeof maker->changes);
+    int32_t n = 0;
+    if (m->table_uuid.len > 0) {
+        requirements[n].kind = REQUIRE_UUID;
+        requirements[n++].text = m->table_uuid;
+    }
+    requirements[n].kind = REQUIRE_REF_SNAPSHOT_ID;
+    requirements[n].text = a->branch;
+    requirements[n++].number = a->parent != NULL ? a->parent->snapshot_id : TARN_NO_SNAPSHOT;
+    changes[0].kind = CHANGE_ADD_SNAPSHOT;
+    changes[0].snapshot = a->snapshot;
+    changes[1].kind = CHANGE_SET_SNAPSHOT_REF;
+    if (ref != NULL) {
+        changes[1].ref = *ref; /* its retention settings stay */
+    } else {
+        changes[1].ref.max_ref_age_ms = -1;
+        changes[1].ref.max_snapshot_age_ms = -1;
+        changes[1].ref.min_snapshots_to_keep = -1;
+    }
+    changes[1].ref.name = a->branch;
+    changes[1].ref.snapshot_id = a->snapshot->snapshot_id;
+    set->requirements = requirements;
+    set->n_requirements = n;
+    set->changes = changes;
+    set->n_changes = 2;
+}
+
+/* The files that the attempt's snapshot lives by. */
+static tarn_code note_kept(commit_maker *maker, tarn_error *err) {
+    commit_work *work = &maker->work;
+    const commit_attempt *a = &maker->attempt;
+    tarn_code code = TARN_OK;
+    maker->kept.count = 0;
+    TRY(path_list_add(&work->arena, &maker->kept, a->snapshot->manifest_list, err));
+    for (int32_t i = 0; i < a->n_list; i++) {
+        if (a->list[i].added_snapshot_id == work->snapshot_id) {
+            tarn_str path = arena_str(&work->arena, a->list[i].path);
+            if (path.data == NULL) {
+                return err_nomem(err);
+            }
+            TRY(path_list_add(&work->arena, &maker->kept, path, err));
+        }
+    }
+done:
+    return code;
+}
+
+static void end_attempt(commit_maker *maker) {
+    if (maker->in_attempt) {
+        arena_release(&maker->attempt.arena);
+        maker->in_attempt = false;
+    }
+}
+
+tarn_code commit_maker_new(tarn_env *env, tarn_store *store, const commit_request *request,
+                           commit_maker **out, tarn_error *err) {
+    commit_maker *maker = env_calloc(env, 1, sizeof *maker);
+    if (maker == NULL) {
+        return err_nomem(err);
+    }
+    maker->work.env = env;
+    maker->work.store = store;
+    maker->work.request = request;
+    maker->work.snapshot_id = env_random_snapshot_id(env);
+    arena_init(&maker->work.arena, env);
+    env_uuid_v4(env, maker->work.uuid);
+    *out = maker;
+    return TARN_OK;
+}
+
+int64_t commit_maker_snapshot_id(const commit_maker *maker) {
+    return maker->work.snapshot_id;
+}
+
+tarn_code commit_maker_attempt(commit_maker *maker, const tarn_metadata *base, tarn_change_set *out,
+                               tarn_error *err) {
+    commit_work *work = &maker->work;
+    commit_attempt *a = &maker->attempt;
+    tarn_code code = TARN_OK;
+    end_attempt(maker);
+    memset(a, 0, sizeof *a);
+    memset(out, 0, sizeof *out);
+    a->work = work;
+    a->metadata = base;
+    a->branch = request_branch(work->request);
+    arena_init(&a->arena, work->env);
+    maker->in_attempt = true;
+    work->attempt++;
+    while (work->written.count == 0 && metadata_snapshot_by_id(base, work->snapshot_id) != NULL) {
+        work->snapshot_id = env_random_snapshot_id(work->env);
+    }
+    TRY(find_parent(a, err));
+    if (work->request->check != NULL) {
+        TRY(work->request->check(work->request->check_ctx, a->metadata, err));
+    }
+    TRY(produce_snapshot(a, err));
+    if (a->snapshot != NULL) {
+        TRY(note_kept(maker, err));
+        make_changes(maker, out);
+    }
+done:
+    return code;
+}
+
+static bool path_list_has(const path_list *list, tarn_str path) {
+    for (size_t i = 0; i < list->count; i++) {
+        if (str_eq(list->items[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Removes what we wrote and the committed snapshot does not name (invariant 3). Failing to is
+ * logged, not an error. */
+static void clean_up(const commit_maker *maker, bool committed) {
+    const commit_work *work = &maker->work;
+    for (size_t i = 0; i < work->written.count; i++) {
+        tarn_error err = TARN_ERROR_INIT;
+        tarn_str path = work->written.items[i];
+        if (committed && path_list_has(&maker->kept, path)) {
+            continue;
+        }
+        tarn_code code = store_remove(work->store, path, &err);
+        if (code != TARN_OK && code != TARN_NOT_FOUND && store_exists(work->store, path)) {
+            env_log(work->env, TARN_LOG_WARN, "commit", "cleanup", "%s", err.message);
+        }
+    }
+}
+
+void commit_maker_end(commit_maker *maker, tarn_outcome_kind outcome) {
+    if (maker == NULL) {
+        return;
+    }
+    if (outcome != TARN_OUTCOME_UNKNOWN) {
+        clean_up(maker, outcome == TARN_COMMITTED);
+    }
+    end_attempt(maker);
+    arena_release(&maker->work.arena);
+    env_free(maker->work.env, maker);
+}
