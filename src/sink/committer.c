@@ -54,8 +54,8 @@ static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *er
         return TARN_OK;
     }
     TRY(sink_state_check(c->options.state, err));
-    TRY(history_read(base, c->options.branch, c->options.sink_id, operator_of(c), true, &history,
-                     err));
+    TRY(sink_history_read(base, c->options.branch, c->options.sink_id, operator_of(c), true,
+                          &history, err));
     if (history.epoch > sink_state_epoch(c->options.state)) {
         code = err_set(err, TARN_DENIED,
                        "sink %.*s was taken over: job number %" PRId64
@@ -377,10 +377,10 @@ done:
 static tarn_code is_committed(committer *c, const tarn_metadata *m, const sink_history *history,
                               const sink_delta *d, bool *out, tarn_error *err) {
     *out = d->checkpoint <= c->committed.checkpoint || d->checkpoint <= history->checkpoint;
-    if (*out || is_empty(d) || history_reaches(m, c->options.branch, d->base_snapshot_id)) {
+    if (*out || is_empty(d) || sink_history_reaches(m, c->options.branch, d->base_snapshot_id)) {
         return TARN_OK; /* commit_run looks for the commit id */
     }
-    return history_has_files(c->env, c->options.catalog->store, m, d, out, err);
+    return sink_history_has_files(c->env, c->options.catalog->store, m, d, out, err);
 }
 
 static tarn_code recover_first(committer *c, const tarn_metadata *m, const sink_history *history,
@@ -432,8 +432,8 @@ tarn_code committer_recover(committer *c, const tarn_table_version *base, int64_
     sink_history history;
     memset(out, 0, sizeof *out);
     out->snapshot_id = TARN_NO_SNAPSHOT;
-    TRY(history_read(m, c->options.branch, c->options.sink_id, operator_of(c), false, &history,
-                     err));
+    TRY(sink_history_read(m, c->options.branch, c->options.sink_id, operator_of(c), false, &history,
+                          err));
     TRY(sink_state_begin(c->options.state, history.epoch + 1, m, &c->committed, &c->pending, err));
     if (c->committed.offsets.data != NULL) {
         TRY(buf_append_str(&c->offsets_text, c->committed.offsets, err));

@@ -67,20 +67,20 @@ tarn_code committer_run(committer *c, int64_t up_to, commit_outcome *out,
 /* Gives up everything that is not committed, and removes its files. */
 tarn_code committer_drop_all(committer *c, tarn_error *err) TARN_MUST_USE;
 
-/* sink/history.c: what a branch's snapshots say about a sink. */
+/* sink/sink_history.c: what a branch's snapshots say about a sink. */
 typedef struct sink_history {
     int64_t checkpoint; /* the highest committed; 0: none */
     int64_t epoch;      /* the highest */
     int64_t snapshot_id;
 } sink_history;
 /* newest_only: stops at the newest snapshot of this sink. */
-tarn_code history_read(const tarn_metadata *m, tarn_str branch, tarn_str sink_id,
-                       tarn_str operator_id, bool newest_only, sink_history *out,
-                       tarn_error *err) TARN_MUST_USE;
+tarn_code sink_history_read(const tarn_metadata *m, tarn_str branch, tarn_str sink_id,
+                            tarn_str operator_id, bool newest_only, sink_history *out,
+                            tarn_error *err) TARN_MUST_USE;
 /* Whether every snapshot of the branch since this one is still there. */
-bool history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_id);
+bool sink_history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_id);
 /* Whether a snapshot of the table names one of the delta's files. */
-tarn_code history_has_files(tarn_env *env, tarn_store *store, const tarn_metadata *m,
-                            const sink_delta *delta, bool *out, tarn_error *err) TARN_MUST_USE;
+tarn_code sink_history_has_files(tarn_env *env, tarn_store *store, const tarn_metadata *m,
+                                 const sink_delta *delta, bool *out, tarn_error *err) TARN_MUST_USE;
 
 #endif

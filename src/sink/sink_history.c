@@ -1,5 +1,5 @@
-/* sink/history.c - what a branch's snapshots say about a sink. Also those of Flink's sink, whose
- * numbering means the same, so that its job can be taken over under its own id. */
+/* sink/sink_history.c - what a branch's snapshots say about a sink. Also those of Flink's sink,
+ * whose numbering means the same, so that its job can be taken over under its own id. */
 #include "base/map.h"
 #include "read/scan.h"
 #include "sink/committer.h"
@@ -39,8 +39,9 @@ done:
     return code;
 }
 
-tarn_code history_read(const tarn_metadata *m, tarn_str branch, tarn_str sink_id,
-                       tarn_str operator_id, bool newest_only, sink_history *out, tarn_error *err) {
+tarn_code sink_history_read(const tarn_metadata *m, tarn_str branch, tarn_str sink_id,
+                            tarn_str operator_id, bool newest_only, sink_history *out,
+                            tarn_error *err) {
     tarn_code code = TARN_OK;
     memset(out, 0, sizeof *out);
     out->snapshot_id = TARN_NO_SNAPSHOT;
@@ -60,7 +61,7 @@ done:
     return code;
 }
 
-bool history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_id) {
+bool sink_history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_id) {
     const tarn_snapshot *s = head_of(m, branch);
     if (s == NULL) {
         return snapshot_id == TARN_NO_SNAPSHOT;
@@ -137,8 +138,8 @@ static tarn_code want_files(file_search *f, const tarn_file *files, int32_t n, t
     return TARN_OK;
 }
 
-tarn_code history_has_files(tarn_env *env, tarn_store *store, const tarn_metadata *m,
-                            const sink_delta *delta, bool *out, tarn_error *err) {
+tarn_code sink_history_has_files(tarn_env *env, tarn_store *store, const tarn_metadata *m,
+                                 const sink_delta *delta, bool *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     file_search f;
     memset(&f, 0, sizeof f);
