@@ -105,6 +105,9 @@ static tarn_code take_source(dml_work *w, merge_work *m, tarn_error *err) {
     options.by_name = true;
     options.file = "source";
     int64_t rows = batch_rows(m->options->source);
+    if (rows > INT32_MAX) {
+        return err_set(err, TARN_LIMIT, "the source had more than %d rows", INT32_MAX);
+    }
     TRY(source_type(w, m, &type, err));
     m->source.type = type;
     if (rows == 0) {
