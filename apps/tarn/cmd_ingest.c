@@ -43,6 +43,8 @@ static tarn_code check_inputs(const ingest *in) {
 static void release(ingest *in) {
     if (in->first.release != NULL) {
         in->first.release(&in->first);
+    }
+    if (in->first_schema.release != NULL) {
         in->first_schema.release(&in->first_schema);
     }
     free(in->first_kinds);

@@ -20,6 +20,8 @@ static bool is_read_once(const ingest *in) {
 static void drop_first(ingest *in) {
     if (in->first.release != NULL) {
         in->first.release(&in->first);
+    }
+    if (in->first_schema.release != NULL) {
         in->first_schema.release(&in->first_schema);
     }
     free(in->first_kinds);
@@ -37,6 +39,32 @@ static int pass_reject(void *ctx, int64_t line, const char *raw, size_t raw_len,
     (void)raw_len;
     (void)reason;
     return 0;
+}
+
+static tarn_code nothing_there(const ingest *in) {
+    return app_error(TARN_INVALID,
+                     "%s holds nothing to make columns of; --schema says what they are",
+                     strcmp(in->inputs[0], "-") == 0 ? "standard input" : in->inputs[0]);
+}
+
+/* A file's columns without its rows, which are read later on. */
+static tarn_code read_columns(ingest *in) {
+    tarn_source_options o;
+    tarn_file_reader *reader = NULL;
+    ingest_fill_source(in, &o);
+    tarn_code code = tarn_file_open(the_app.env, in->inputs[0], &o.file, &reader, &the_app.err);
+    if (code == TARN_OK) {
+        code = tarn_file_schema(reader, &in->first_schema, &the_app.err);
+    }
+    tarn_file_close(reader);
+    return code == TARN_OK && in->first_schema.n_children == 0 ? nothing_there(in) : code;
+}
+
+static bool is_plain_file(const ingest *in) {
+    struct stat info;
+    const char *path = in->inputs[0];
+    bool uri = strncmp(path, "file:", 5) == 0;
+    return !ingest_is_change_stream() && (uri || (stat(path, &info) == 0 && S_ISREG(info.st_mode)));
 }
 
 /* The first rows tell what columns there are. They are kept where they cannot be read again. */
@@ -63,9 +91,7 @@ static tarn_code read_first(ingest *in) {
         return code;
     }
     if (in->first.release == NULL || in->first_schema.n_children == 0) {
-        return app_error(TARN_INVALID,
-                         "%s holds nothing to make columns of; --schema says what they are",
-                         strcmp(in->inputs[0], "-") == 0 ? "standard input" : in->inputs[0]);
+        return nothing_there(in);
     }
     if (kinds != NULL) {
         in->first_kinds = malloc((size_t)in->first.length + 1);
@@ -126,7 +152,7 @@ static tarn_code create_table(ingest *in, tarn_catalog_handle *catalog) {
     o.identifiers = c->identifiers != NULL ? c->identifiers : keyed ? c->key : NULL;
     o.schema_text = c->schema;
     if (o.schema_text == NULL) {
-        code = read_first(in);
+        code = is_plain_file(in) ? read_columns(in) : read_first(in);
         o.schema_arrow = &in->first_schema;
     }
     if (code == TARN_OK) {
