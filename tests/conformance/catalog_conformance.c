@@ -3,6 +3,7 @@
  * on local files and in memory, through a fault store; where TARN_TEST_POSTGRES names a database,
  * on that alone, and where TARN_TEST_REST names a REST catalog's server, on that. What a catalog
  * does differently is told by the traits of KINDS. */
+#include "fail_alloc.h"
 #include "tempdir.h"
 
 #include "catalog/catalog.h"
@@ -44,36 +45,47 @@ typedef struct fixture {
 
 static tarn_error err = TARN_ERROR_INIT;
 
-/* inner NULL: a store of its own kind. */
-static tarn_catalog *open_catalog(fixture *f, store_fault_plan *plan, tarn_store **inner) {
+/* On success the catalog owns its store. */
+static tarn_code try_open(fixture *f, tarn_env *env, store_fault_plan *plan, tarn_store **inner,
+                          tarn_catalog **out) {
     tarn_store *store = NULL;
-    tarn_catalog *catalog = NULL;
+    tarn_store *faulty = NULL;
+    tarn_str where = str_of(f->kind->where != NULL ? getenv(f->kind->where) : "");
+    tarn_str warehouse = str_of(f->warehouse);
     char path[128];
-    if (f->kind->in_memory) {
-        assert_ok(store_memory_new(f->env, &store, &err));
-    } else {
-        assert_ok(store_file_new(f->env, false, &store, &err));
-    }
-    *inner = store;
-    assert_ok(store_fault_new(store, plan, &store, &err));
     (void)snprintf(path, sizeof path, "%s/catalog.db", f->folder);
-    switch (f->kind->of) {
-    case SQLITE_CATALOG:
-        assert_ok(catalog_sqlite_new(f->env, store, str_of(path), STR("c"), str_of(f->warehouse),
-                                     &catalog, &err));
-        break;
-    case POSTGRES_CATALOG: /* one database for all: each case has a catalog name of its own */
-        assert_ok(catalog_postgres_new(f->env, store, str_of(getenv(f->kind->where)),
-                                       str_of(f->folder), str_of(f->warehouse), &catalog, &err));
-        break;
-    case REST_CATALOG:
-        assert_ok(catalog_rest_new(f->env, store, str_of(getenv(f->kind->where)),
-                                   &(tarn_properties){0}, &catalog, &err));
-        break;
-    case DIR_CATALOG:
-        assert_ok(catalog_dir_new(f->env, store, str_of(f->warehouse), &catalog, &err));
-        break;
+    tarn_code code = f->kind->in_memory ? store_memory_new(env, &store, &err)
+                                        : store_file_new(env, false, &store, &err);
+    if (code == TARN_OK) {
+        *inner = store;
+        code = store_fault_new(store, plan, &faulty, &err);
+        store = code == TARN_OK ? faulty : store;
     }
+    if (code == TARN_OK) {
+        switch (f->kind->of) {
+        case SQLITE_CATALOG:
+            code = catalog_sqlite_new(env, store, str_of(path), STR("c"), warehouse, out, &err);
+            break;
+        case POSTGRES_CATALOG: /* one database for all: each case has a catalog name of its own */
+            code = catalog_postgres_new(env, store, where, str_of(f->folder), warehouse, out, &err);
+            break;
+        case REST_CATALOG:
+            code = catalog_rest_new(env, store, where, &(tarn_properties){0}, out, &err);
+            break;
+        case DIR_CATALOG:
+            code = catalog_dir_new(env, store, warehouse, out, &err);
+            break;
+        }
+    }
+    if (code != TARN_OK) {
+        store_close(store);
+    }
+    return code;
+}
+
+static tarn_catalog *open_catalog(fixture *f, store_fault_plan *plan, tarn_store **inner) {
+    tarn_catalog *catalog = NULL;
+    assert_ok(try_open(f, f->env, plan, inner, &catalog));
     return catalog;
 }
 
@@ -845,6 +857,67 @@ static void check_deaths(fixture *f) {
     }
 }
 
+/* A bit of everything, in an env whose memory runs out at one point. */
+static tarn_code use_a_bit(fixture *f, tarn_env *env, tarn_arena *arena, const char *made) {
+    store_fault_plan plan = {0};
+    tarn_store *inner;
+    tarn_catalog *c = NULL;
+    tarn_table_version *v = NULL;
+    tarn_table_version *again = NULL;
+    tarn_ident *found;
+    int32_t n;
+    tarn_properties p;
+    tarn_outcome_kind outcome;
+    tarn_ident ns = ns_ident(f, "a");
+    tarn_ident top = {0};
+    tarn_ident m = ident(f, made);
+    metadata_new_options options = table_options(f);
+    tarn_code code;
+    TRY(try_open(f, env, &plan, &inner, &c));
+    TRY(catalog_list_namespaces(c, arena, &top, &found, &n, &err));
+    TRY(catalog_load_namespace(c, arena, &ns, &p, &err));
+    TRY(catalog_list_tables(c, arena, &ns, &found, &n, &err));
+    TRY(catalog_create(c, &m, &options, NULL, &err));
+    TRY(catalog_load(c, &m, &v, &err));
+    TRY(commit_property(c, &m, v, "k", made, &outcome, NULL, &err));
+    TRY(catalog_load(c, &m, &again, &err));
+    assert_true(str_is(property(again, "k"), made));
+    TRY(catalog_drop(c, &m, &err));
+done:
+    table_version_release(v);
+    table_version_release(again);
+    catalog_close(c);
+    return code;
+}
+
+static void check_memory(fixture *f) {
+    bool failed = true;
+    if (f->kind->in_memory) {
+        return; /* another env could not see the store */
+    }
+    make_ns(f, "a");
+    for (uint64_t k = 1; failed; k += test_every() ? 1 : 5) {
+        fail_alloc plan;
+        tarn_arena arena;
+        char made[32];
+        tarn_env *env = fail_alloc_env(&plan, k);
+        (void)snprintf(made, sizeof made, "a.m%llu", (unsigned long long)k);
+        arena_init(&arena, env);
+        tarn_code code = use_a_bit(f, env, &arena, made);
+        failed = plan.failed;
+        arena_release(&arena);
+        fail_alloc_done(&plan, env);
+        tarn_ident m = ident(f, made);
+        tarn_code rest =
+            catalog_drop(f->catalog, &m, &err); /* so that the next has as much to do */
+        assert_true(rest == TARN_NOT_FOUND || (rest == TARN_OK && code != TARN_OK));
+        assert_true(k < 100000);
+        /* Best efforts go without, and what was sent may be found done or stay unknown. */
+        assert_true(code == TARN_OK ||
+                    (failed && (code == TARN_NOMEM || code == TARN_COMMIT_UNKNOWN)));
+    }
+}
+
 static void run_all_kinds(void (*check)(fixture *f)) {
     bool elsewhere = getenv("TARN_TEST_POSTGRES") != NULL || getenv("TARN_TEST_REST") != NULL;
     for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
@@ -879,6 +952,7 @@ CASE(race_for_one)
 CASE(faults)
 CASE(create_faults)
 CASE(deaths)
+CASE(memory)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -896,6 +970,7 @@ int main(void) {
         cmocka_unit_test(conforms_faults),
         cmocka_unit_test(conforms_create_faults),
         cmocka_unit_test(conforms_deaths),
+        cmocka_unit_test(conforms_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
