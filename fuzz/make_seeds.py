@@ -226,6 +226,24 @@ def make_parquet():
         put("parquet", name, out.getvalue())
 
 
+def make_debezium():
+    def field(kind, name, meaning=None, parameters=None):
+        extra = {key: value for key, value in (("name", meaning), ("parameters", parameters)) if value}
+        return {"type": kind, "optional": True, "field": name, **extra}
+
+    time = "io.debezium.time."
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [
+        field("int32", "a"), field("int32", "g", time + "Date"), field("int64", "h", time + "MicroTimestamp"), field("int64", "j", time + "MicroTime"),
+        field("bytes", "k", "org.apache.kafka.connect.data.Decimal", {"scale": "2"}), field("bytes", "m"),
+        field("struct", "d", "io.debezium.data.VariableScaleDecimal")]}]}
+    payload = {"op": "u", "before": {"a": 1}, "after": {"a": 1, "g": 5, "h": 6, "j": 7, "k": "AQ==", "m": "AAH/", "d": {"scale": 1, "value": "AQ=="}}}
+    put("debezium", "schema", (json.dumps({"schema": schema, "payload": payload}) + "\n") * 2)
+    put("debezium", "plain", '{"before":null,"after":{"a":1,"c":"x"},"op":"c"}\n{"before":{"a":1},"after":{"a":2,"t":[1]},"op":"u"}\nnull\n'
+        '{"op":"d","before":{"a":2}}\n{"op":"t"}\n')
+    put("debezium", "key", '{"op":"d","before":null}\x1e{"a":1}\n{"op":"d"}\x1e{"payload":{"a":2}}\n{"op":"d"}\x1e7\n')
+    put("debezium", "column", '{"a":1,"c":"I"}\n{"a":1,"c":"D"}\n{"a":1,"c":"+U","s":{"x":1}}\n{"c":"no"}\n{"a":2}\n')
+
+
 def make_text():
     put("ndjson", "kinds", '{"a": 1, "b": -5000000000, "c": "x", "d": 1.5, "f": true, "g": "2024-02-29", "h": "2024-01-01T00:00:00"}\n'
         '{"a": null, "k": "1.50", "s": {"x": 1, "y": "z"}, "t": [1, null, 3], "l": "f79c3e09-677c-4bbd-a479-3f349cb785e7"}\n\n'
@@ -287,7 +305,7 @@ def read(path, folder):
 
 MAKERS = {"json": make_json, "type": make_type, "binary": make_binary, "expr": make_expr, "create": make_create, "change": make_change, "codec": make_codec, "puffin": make_puffin,
           "avro": make_avro,
-          "parquet": make_parquet, "text": make_text, "iceberg": make_iceberg}
+          "parquet": make_parquet, "debezium": make_debezium, "text": make_text, "iceberg": make_iceberg}
 FOLDERS = {"text": ["ndjson", "csv"], "iceberg": ["metadata", "manifest", "manifest_list"]}
 
 

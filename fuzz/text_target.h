@@ -15,7 +15,7 @@ static const char text_schema[] =
     "i: timestamptz, j: time, k: decimal(9, 2), l: uuid, m: binary, n: fixed[4], s: struct<x: int, "
     "y: string>, t: list<int>>";
 
-static tarn_code skip_record(void *ctx, int64_t line, tarn_str raw, tarn_str reason,
+static inline tarn_code skip_record(void *ctx, int64_t line, tarn_str raw, tarn_str reason,
                              tarn_error *err) {
     (void)ctx;
     (void)err;
@@ -23,7 +23,7 @@ static tarn_code skip_record(void *ctx, int64_t line, tarn_str raw, tarn_str rea
     return TARN_OK;
 }
 
-static io_stream *open_stream(tarn_env *env, tarn_str bytes) {
+static inline io_stream *open_stream(tarn_env *env, tarn_str bytes) {
     tarn_error err = TARN_ERROR_INIT;
     io_source *source = NULL;
     io_stream *stream = NULL;
@@ -33,7 +33,7 @@ static io_stream *open_stream(tarn_env *env, tarn_str bytes) {
 }
 
 /* Rows read, or -1; writes them to writer where there is one. Takes stream. */
-static int64_t read_rows(tarn_env *env, io_stream *stream, const tarn_type *root,
+static inline int64_t read_rows(tarn_env *env, io_stream *stream, const tarn_type *root,
                          const text_options *options, text_writer *writer) {
     tarn_error err = TARN_ERROR_INIT;
     text_reader *reader = NULL;
@@ -62,7 +62,7 @@ static int64_t read_rows(tarn_env *env, io_stream *stream, const tarn_type *root
     return code == TARN_OK ? rows : -1;
 }
 
-static void read_with_schema(tarn_env *env, tarn_arena *arena, tarn_str bytes, text_kind kind) {
+static inline void read_with_schema(tarn_env *env, tarn_arena *arena, tarn_str bytes, text_kind kind) {
     tarn_error err = TARN_ERROR_INIT;
     const tarn_type *root = NULL;
     int32_t next_id = 1;
@@ -89,7 +89,7 @@ static void read_with_schema(tarn_env *env, tarn_arena *arena, tarn_str bytes, t
     buf_release(&out);
 }
 
-static void read_inferred(tarn_env *env, tarn_arena *arena, tarn_str bytes, text_kind kind) {
+static inline void read_inferred(tarn_env *env, tarn_arena *arena, tarn_str bytes, text_kind kind) {
     tarn_error err = TARN_ERROR_INIT;
     text_options options = {
         .kind = kind, .ignore_unknown = true, .reject = skip_record, .chunk_bytes = CHUNK_BYTES};
@@ -104,7 +104,7 @@ static void read_inferred(tarn_env *env, tarn_arena *arena, tarn_str bytes, text
     }
 }
 
-static int run_text_target(const uint8_t *data, size_t size, text_kind kind) {
+static inline int run_text_target(const uint8_t *data, size_t size, text_kind kind) {
     tarn_env *env = fuzz_env();
     tarn_arena arena;
     arena_init(&arena, env);
