@@ -18,10 +18,9 @@
  * Memory: three sixteenths of the budget are for changes that wait, three eighths for blocks,
  * indexes and filters (all in the block cache), the rest for write buffers, for what compaction and
  * sorted files build, and for what the allocator cannot give back. */
-#ifdef TARN_ROCKSDB
-
 #include "dml/key_index.h"
 
+#ifdef TARN_ROCKSDB
 #include "base/num.h"
 #include "base/pool.h"
 #include "dml/key_overlay.h"
