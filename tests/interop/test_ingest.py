@@ -5,6 +5,9 @@ grow; tables evolve; metrics are told; Kafka topics are read over restarts. Bad 
 Method: small generated inputs; rows are read back by the command (and DuckDB where merge-on-read is its own).
 
 usage: test_ingest.py [CASE ...]    KAFKA_ENGINE: the tool that starts a mock cluster (default ../shared/engines/engine)"""
+import http.server
+import importlib.util
+import io
 import json
 import os
 import random
@@ -12,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import harness
@@ -234,20 +238,24 @@ def bad_input():
             must_refuse(refuse("a.ndjson", *options), words)
 
 
-def kafka():
+def with_a_cluster(name, fn):
     if shutil.which("kcat") is None or not os.path.exists(ENGINE):
-        print("kafka: left out, there is no kcat or no tool that starts a mock cluster")
+        print("%s: left out, there is no kcat or no tool that starts a mock cluster" % name)
         return
     with Workshop() as shop:
         out = subprocess.run([ENGINE, "kafka-mock", "start", shop.path("mock")], capture_output=True, text=True, timeout=240)
         if out.returncode != 0:
-            print("kafka: left out, no mock cluster could be started")
+            print("%s: left out, no mock cluster could be started" % name)
             return
         broker = dict(line.split("=", 1) for line in out.stdout.split() if "=" in line)["URL"]
         try:
-            from_a_topic(shop, broker)
+            fn(shop, broker)
         finally:
             subprocess.run([ENGINE, "kafka-mock", "stop", shop.path("mock")], capture_output=True, timeout=60)
+
+
+def kafka():
+    with_a_cluster("kafka", from_a_topic)
 
 
 def from_a_topic(shop, broker):
@@ -276,7 +284,78 @@ def from_a_topic(shop, broker):
     equal(table(shop, "ns.c"), end)
 
 
-CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log, bad_input, kafka]
+AVRO = {1: {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}, {"name": "v", "type": ["null", "string"], "default": None},
+                                                       {"name": "d", "type": {"type": "int", "connect.name": "io.debezium.time.Date"}}]}}
+AVRO[2] = {"type": "record", "name": "r", "fields": AVRO[1]["fields"] + [{"name": "w", "type": ["null", "double"], "default": None}]}
+AVRO[3] = {"type": "record", "name": "Envelope", "fields": [
+    {"name": "before", "type": ["null", {"type": "record", "name": "Value", "fields": AVRO[1]["fields"]}], "default": None},
+    {"name": "after", "type": ["null", "Value"], "default": None}, {"name": "op", "type": "string"}]}
+
+
+def registry():
+    """A server of AVRO's schemas, and its URL."""
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            number = int(self.path.rsplit("/", 1)[1])
+            body = json.dumps({"schema": json.dumps(AVRO[number])}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *unused):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, "http://127.0.0.1:%d" % server.server_port
+
+
+def wire(number, record):
+    import fastavro
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(AVRO[number]), record)
+    return b"\0" + number.to_bytes(4, "big") + out.getvalue()
+
+
+def avro_topics():
+    if importlib.util.find_spec("fastavro") is None:
+        print("avro topics: left out, there is no Python package fastavro")
+        return
+    with_a_cluster("avro topics", avro_from_topics)
+
+
+def avro_from_topics(shop, broker):
+    def produce(topic, messages):
+        names = []
+        for i, message in enumerate(messages):
+            names.append(shop.path("%s-%03d" % (topic, i)))
+            with open(names[-1], "wb") as file:
+                file.write(message)
+        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0"] + names, check=True, timeout=60)
+
+    server, url = registry()
+    row = lambda i, **more: {"id": i, "v": "v%d" % i, "d": i, **more}
+    take = lambda topic, *options: shop.tarn("ingest", "ns." + topic, "kafka://%s/%s" % (broker, topic), "--create", "--schema-registry", url, *options)
+    produce("a", [wire(1, row(i)) for i in range(20)] + [wire(2, row(i, w=1.5)) for i in range(20, 25)])
+    take("a", "--format", "avro", "--evolve")
+    rows = table(shop, "ns.a")
+    equal([r["id"] for r in rows], list(range(25)))
+    equal(rows[24], {"id": 24, "v": "v24", "d": "1970-01-25", "w": 1.5})
+    produce("b", [wire(3, {"before": None, "after": row(1), "op": "c"}), wire(3, {"before": row(1), "after": {"id": 1, "v": "b", "d": 1}, "op": "u"}),
+                  wire(3, {"before": None, "after": row(2), "op": "r"}), wire(3, {"before": row(2), "after": None, "op": "d"}),
+                  wire(3, {"before": None, "after": None, "op": "d"})])
+    take("b", "--format", "debezium-avro", "--rejects", "b.bad", "--key", "id", "--deletes", "equality")
+    equal(table(shop, "ns.b"), [{"id": 1, "v": "b", "d": "1970-01-02"}])
+    produce("c", [wire(1, row(1)), wire(1, row(2)) + b"x", b"hello", wire(1, row(3))])
+    take("c", "--format", "avro", "--rejects", "c.bad")
+    equal([r["id"] for r in table(shop, "ns.c")], [1, 3])
+    with open(shop.path("c.bad")) as file:
+        equal([json.loads(line)["line"] for line in file], [1, 2])
+    server.shutdown()
+
+
+CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log, bad_input, kafka, avro_topics]
 
 if __name__ == "__main__":
     chosen = set(sys.argv[1:])
