@@ -263,7 +263,6 @@ static CURLcode set_request(CURL *curl, const http_request *request, const char 
 static bool was_not_sent(CURL *curl, CURLcode result) {
     curl_off_t started = 0;
     switch ((int)result) {
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
@@ -272,6 +271,7 @@ static bool was_not_sent(CURL *curl, CURLcode result) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
         return true;
+    case CURLE_UNSUPPORTED_PROTOCOL: /* of the URL, or of the answer */
     case CURLE_OPERATION_TIMEDOUT:
         return curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &started) == CURLE_OK &&
                started == 0;
@@ -280,16 +280,15 @@ static bool was_not_sent(CURL *curl, CURLcode result) {
     }
 }
 
-static tarn_code fail(const exchange *x, CURLcode result, const char *detail) {
+static tarn_code fail(const exchange *x, CURLcode result, const char *detail, bool sent) {
     if (x->code != TARN_OK) {
         return x->code; /* a callback's, with its words */
     }
     if (result == CURLE_OUT_OF_MEMORY) {
         return err_nomem(x->err);
     }
-    tarn_code code = result == CURLE_URL_MALFORMAT || result == CURLE_UNSUPPORTED_PROTOCOL
-                         ? TARN_INVALID
-                         : TARN_IO;
+    bool bad_url = result == CURLE_URL_MALFORMAT || result == CURLE_UNSUPPORTED_PROTOCOL;
+    tarn_code code = bad_url && !sent ? TARN_INVALID : TARN_IO;
     return err_set(x->err, code, "%s %s failed: %s", x->request->method, x->label,
                    detail[0] != '\0' ? detail : curl_easy_strerror(result));
 }
@@ -313,7 +312,7 @@ static tarn_code perform(exchange *x, CURL *curl, const char *url, bool *sent) {
         result = curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
         x->response.status = (int32_t)status;
     }
-    code = result == CURLE_OK ? TARN_OK : fail(x, result, detail);
+    code = result == CURLE_OK ? TARN_OK : fail(x, result, detail, *sent);
     curl_slist_free_all(headers);
     return code;
 }
