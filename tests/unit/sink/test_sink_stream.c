@@ -4,6 +4,8 @@
  * freeing it between two steps, and another one is opened on its state. */
 #include "sink_case.h"
 
+#include "iceberg/evolve.h"
+
 static tarn_error err;
 
 #define ROW1 "{\"id\":1,\"day\":1}\n"
@@ -29,6 +31,26 @@ static void offsets_are(const sink_case *t, const char *want) {
 static void reopen(sink_case *t) {
     sink_case_close(t);
     assert_ok(sink_case_open(t, &err));
+}
+
+static tarn_code add_column(void *ctx, tarn_arena *arena, const tarn_metadata *base,
+                            tarn_change_set *out, tarn_error *e) {
+    (void)ctx;
+    tarn_edit edits[2];
+    memset(edits, 0, sizeof edits);
+    edits[0].kind = EVOLVE_ADD_COLUMN;
+    edits[0].path = STR("more");
+    edits[0].type = type_primitive(TARN_STRING);
+    edits[1].kind = EVOLVE_SET_PARTITION;
+    edits[1].text = STR("id");
+    return evolve_changes(arena, base, edits, 2, out, e);
+}
+
+static void evolve_schema(sink_case *t) {
+    commit_outcome outcome;
+    assert_ok(
+        commit_changes(t->c.env, t->c.catalog, &t->c.ident, add_column, NULL, &outcome, &err));
+    table_version_release(outcome.version);
 }
 
 static void test_checkpoints(void **state) {
@@ -416,6 +438,33 @@ static void test_replace_partitions(void **state) {
     test_env_done(env);
 }
 
+/* Others change the table meanwhile: the sink goes on with the new columns and partitions; a table
+ * that is gone, or another under its name, is told. */
+static void test_changed_table(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    sink_case t;
+    start(&t, env, CASE_SQLITE_MEMORY);
+    assert_ok(sink_case_write(&t, ROW1, NULL, &err));
+    evolve_schema(&t);
+    assert_ok(sink_case_checkpoint(&t, "one", &err)); /* written for the schema before */
+    assert_ok(sink_case_write(&t, "{\"id\":2,\"day\":2,\"more\":\"x\"}\n", NULL, &err));
+    assert_ok(sink_case_checkpoint(&t, "two", &err));
+    sink_case_rows_are(&t, "{\"id\":1,\"day\":1,\"more\":null}\n"
+                           "{\"id\":2,\"day\":2,\"more\":\"x\"}\n");
+    assert_ok(catalog_drop(t.c.catalog, &t.c.ident, &err));
+    assert_ok(sink_case_write(&t, ROW3, NULL, &err));
+    assert_code(sink_case_checkpoint(&t, "three", &err), TARN_NOT_FOUND);
+    case_table(&t.c, 2, "id int not null, day int", "day", NULL);
+    assert_code(sink_case_commit(&t, 3, &err), TARN_INVALID);
+    assert_non_null(strstr(err.message, "uuid"));
+    sink_case_close(&t);
+    assert_code(sink_case_open(&t, &err), TARN_INVALID);
+    sink_case_rows_are(&t, "");
+    sink_case_done(&t);
+    test_env_done(env);
+}
+
 static void test_many_writers(void **state) {
     (void)state;
     tarn_env *env = test_env();
@@ -452,7 +501,7 @@ int main(void) {
         cmocka_unit_test(test_copied_state),  cmocka_unit_test(test_foreign_state),
         cmocka_unit_test(test_damaged_delta), cmocka_unit_test(test_missing_files),
         cmocka_unit_test(test_empty),         cmocka_unit_test(test_replace_partitions),
-        cmocka_unit_test(test_many_writers),
+        cmocka_unit_test(test_many_writers),  cmocka_unit_test(test_changed_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
