@@ -234,22 +234,6 @@ static tarn_code requirement_from_json(const json_value *j, tarn_requirement *r,
     return member == NULL ? TARN_OK : json_need_i64(j, member, demands[i].type, &r->number, err);
 }
 
-static tarn_code keys_from_json(tarn_arena *arena, const json_value *j, tarn_properties *out,
-                                tarn_error *err) {
-    tarn_property *items = ARENA_ARRAY(arena, tarn_property, j->count);
-    if (items == NULL) {
-        return err_nomem(err);
-    }
-    int32_t n = 0;
-    for (const json_value *v = j->first; v != NULL; v = v->next) {
-        if (!json_str(v, &items[n++].key)) {
-            return err_set(err, TARN_INVALID, "a property key to remove was not a string");
-        }
-    }
-    *out = (tarn_properties){n, items};
-    return TARN_OK;
-}
-
 static tarn_code ids_from_json(tarn_arena *arena, const json_value *j, tarn_change *c,
                                tarn_error *err) {
     bool one = j->kind == JSON_NUMBER;
@@ -317,10 +301,7 @@ static tarn_code payload_from_json(tarn_arena *arena, const json_value *change, 
     case PAYLOAD_PAIRS:
         return properties_from_json(arena, j, name, &c->properties, err);
     case PAYLOAD_KEYS:
-        if (j->kind != JSON_ARRAY) {
-            break;
-        }
-        return keys_from_json(arena, j, &c->properties, err);
+        return properties_keys_from_json(arena, j, &c->properties, err);
     case PAYLOAD_IDS:
     case PAYLOAD_ONE_ID:
         if (j->kind != (actions[action].payload == PAYLOAD_IDS ? JSON_ARRAY : JSON_NUMBER)) {

@@ -46,50 +46,11 @@ static tarn_code set_location(change_work *w, const tarn_change *c) {
 }
 
 static tarn_code set_properties(change_work *w, const tarn_change *c) {
-    const tarn_properties *old = &w->m.properties;
-    tarn_property *items =
-        ARENA_ARRAY(w->arena, tarn_property, (size_t)old->count + (size_t)c->properties.count);
-    tarn_map index;
-    map_init(&index, w->arena);
-    if (items == NULL) {
-        return err_nomem(w->err);
-    }
-    int32_t n = 0;
-    for (int32_t i = 0; i < old->count + c->properties.count; i++) {
-        const tarn_property *p =
-            i < old->count ? &old->items[i] : &c->properties.items[i - old->count];
-        bool added;
-        map_entry *e = map_put(&index, p->key, &added);
-        if (e == NULL) {
-            return err_nomem(w->err);
-        }
-        if (added) {
-            e->value.i64 = n++;
-        }
-        items[e->value.i64] = *p;
-    }
-    w->m.properties = (tarn_properties){n, items};
-    return TARN_OK;
+    return properties_with(w->arena, &w->m.properties, &c->properties, &w->m.properties, w->err);
 }
 
 static tarn_code remove_properties(change_work *w, const tarn_change *c) {
-    const tarn_properties *old = &w->m.properties;
-    tarn_property *items = ARENA_ARRAY(w->arena, tarn_property, (size_t)old->count);
-    if (items == NULL) {
-        return err_nomem(w->err);
-    }
-    int32_t n = 0;
-    for (int32_t i = 0; i < old->count; i++) {
-        bool gone = false;
-        for (int32_t k = 0; k < c->properties.count && !gone; k++) {
-            gone = str_eq(c->properties.items[k].key, old->items[i].key);
-        }
-        if (!gone) {
-            items[n++] = old->items[i];
-        }
-    }
-    w->m.properties = (tarn_properties){n, items};
-    return TARN_OK;
+    return properties_without(w->arena, &w->m.properties, &c->properties, &w->m.properties, w->err);
 }
 
 /* ---- schemas ---- */

@@ -32,6 +32,20 @@ tarn_code json_unknown(tarn_arena *arena, const json_value *object, const char *
                        const json_value **out, tarn_error *err) TARN_MUST_USE;
 void json_put_members(json_writer *w, const json_value *object); /* takes NULL */
 
+/* A document's tree; text may be gzip (found by its magic). */
+tarn_code metadata_parse_json(tarn_arena *arena, tarn_str text, const char *what, json_value **out,
+                              tarn_error *err) TARN_MUST_USE;
+
+/* Keys alone, from an array of strings: INVALID where one is none. */
+tarn_code properties_keys_from_json(tarn_arena *arena, const json_value *json, tarn_properties *out,
+                                    tarn_error *err) TARN_MUST_USE;
+/* old with the pairs of set put over it, in old's order and then set's; old without keys. */
+tarn_code properties_with(tarn_arena *arena, const tarn_properties *old, const tarn_properties *set,
+                          tarn_properties *out, tarn_error *err) TARN_MUST_USE;
+tarn_code properties_without(tarn_arena *arena, const tarn_properties *old,
+                             const tarn_properties *keys, tarn_properties *out,
+                             tarn_error *err) TARN_MUST_USE;
+
 tarn_code ref_from_json(const json_value *json, tarn_str name, tarn_ref *out,
                         tarn_error *err) TARN_MUST_USE;
 void ref_put_members(const tarn_ref *ref, json_writer *w); /* without braces */

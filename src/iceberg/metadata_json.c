@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/limits.h"
+#include "base/map.h"
 #include "iceberg/metadata_int.h"
 
 static tarn_code missing(const char *where, const char *name, const json_value *v,
@@ -137,6 +138,71 @@ void properties_put_json(const tarn_properties *p, json_writer *w) {
         json_put_string(w, p->items[i].value);
     }
     json_end_object(w);
+}
+
+tarn_code properties_keys_from_json(tarn_arena *arena, const json_value *json, tarn_properties *out,
+                                    tarn_error *err) {
+    int32_t n = 0;
+    if (json->kind != JSON_ARRAY || json->count > INT32_MAX) {
+        return err_set(err, TARN_INVALID, "property keys to remove were no array");
+    }
+    tarn_property *items = ARENA_ARRAY(arena, tarn_property, json->count);
+    if (items == NULL) {
+        return err_nomem(err);
+    }
+    for (const json_value *v = json->first; v != NULL; v = v->next) {
+        if (!json_str(v, &items[n++].key)) {
+            return err_set(err, TARN_INVALID, "a property key to remove was not a string");
+        }
+    }
+    *out = (tarn_properties){n, items};
+    return TARN_OK;
+}
+
+tarn_code properties_with(tarn_arena *arena, const tarn_properties *old, const tarn_properties *set,
+                          tarn_properties *out, tarn_error *err) {
+    tarn_property *items =
+        ARENA_ARRAY(arena, tarn_property, (size_t)old->count + (size_t)set->count);
+    tarn_map index;
+    map_init(&index, arena);
+    if (items == NULL) {
+        return err_nomem(err);
+    }
+    int32_t n = 0;
+    for (int32_t i = 0; i < old->count + set->count; i++) {
+        const tarn_property *p = i < old->count ? &old->items[i] : &set->items[i - old->count];
+        bool added;
+        map_entry *e = map_put(&index, p->key, &added);
+        if (e == NULL) {
+            return err_nomem(err);
+        }
+        if (added) {
+            e->value.i64 = n++;
+        }
+        items[e->value.i64] = *p;
+    }
+    *out = (tarn_properties){n, items};
+    return TARN_OK;
+}
+
+tarn_code properties_without(tarn_arena *arena, const tarn_properties *old,
+                             const tarn_properties *keys, tarn_properties *out, tarn_error *err) {
+    tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)old->count);
+    if (items == NULL) {
+        return err_nomem(err);
+    }
+    int32_t n = 0;
+    for (int32_t i = 0; i < old->count; i++) {
+        bool gone = false;
+        for (int32_t k = 0; k < keys->count && !gone; k++) {
+            gone = str_eq(keys->items[k].key, old->items[i].key);
+        }
+        if (!gone) {
+            items[n++] = old->items[i];
+        }
+    }
+    *out = (tarn_properties){n, items};
+    return TARN_OK;
 }
 
 /* ---- partition specs and sort orders ---- */

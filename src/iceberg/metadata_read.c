@@ -379,9 +379,8 @@ tarn_code metadata_from_json(tarn_arena *arena, const json_value *json, const ch
     return code;
 }
 
-tarn_code metadata_parse(tarn_arena *arena, tarn_str text, const char *what,
-                         const tarn_metadata **out, tarn_error *err) {
-    json_value *root = NULL;
+tarn_code metadata_parse_json(tarn_arena *arena, tarn_str text, const char *what, json_value **out,
+                              tarn_error *err) {
     tarn_buf unpacked;
     tarn_code code = TARN_OK;
     buf_init(&unpacked, arena->env, LIMIT_METADATA_JSON_BYTES);
@@ -394,9 +393,15 @@ tarn_code metadata_parse(tarn_arena *arena, tarn_str text, const char *what,
         TRY(err_set(err, TARN_LIMIT, "%s: %zu bytes are more than the limit of %u", what, text.len,
                     LIMIT_METADATA_JSON_BYTES));
     }
-    TRY(json_parse(arena, text, what, &root, err));
-    code = metadata_from_json(arena, root, what, out, err);
+    code = json_parse(arena, text, what, out, err);
 done:
     buf_release(&unpacked);
     return code;
+}
+
+tarn_code metadata_parse(tarn_arena *arena, tarn_str text, const char *what,
+                         const tarn_metadata **out, tarn_error *err) {
+    json_value *root = NULL;
+    tarn_code code = metadata_parse_json(arena, text, what, &root, err);
+    return code == TARN_OK ? metadata_from_json(arena, root, what, out, err) : code;
 }
