@@ -5,6 +5,7 @@
 #define CATALOG_CATALOG_H
 
 #include "iceberg/change.h"
+#include "iceberg/view.h"
 #include "store/store.h"
 
 typedef struct tarn_ident {
@@ -31,6 +32,21 @@ typedef enum tarn_outcome_kind {
     TARN_COMMITTED = 1,
     TARN_OUTCOME_UNKNOWN = 2
 } tarn_outcome_kind;
+
+/* One loaded version of a view; one owner. */
+typedef struct catalog_view {
+    tarn_arena arena;
+    const view_metadata *metadata;
+    tarn_str metadata_location;
+} catalog_view;
+void catalog_view_release(catalog_view *v); /* takes NULL */
+
+/* One table of a commit of several. */
+typedef struct catalog_table_commit {
+    tarn_ident table;
+    tarn_table_version *base; /* NULL: create; set then has REQUIRE_CREATE */
+    tarn_change_set set;
+} catalog_table_commit;
 
 typedef struct tarn_catalog tarn_catalog;
 typedef struct catalog_vtable {
@@ -69,6 +85,28 @@ typedef struct catalog_vtable {
                             tarn_error *err); /* the pointer only; purge is done above */
     tarn_code (*default_location)(tarn_catalog *c, tarn_arena *arena, const tarn_ident *table,
                                   tarn_str *out, tarn_error *err);
+    /* Drops the pointer if it still is that of version; CONFLICT when it moved. NULL: a table
+     * cannot leave the catalog without its files. */
+    tarn_code (*unregister_table)(tarn_catalog *c, const tarn_ident *table,
+                                  const tarn_table_version *version, tarn_error *err);
+    /* NULL where the catalog cannot move several pointers at once. All commits or none of them;
+     * outcome as of commit. */
+    tarn_code (*commit_many)(tarn_catalog *c, const catalog_table_commit *commits, int32_t n,
+                             tarn_outcome_kind *outcome, tarn_error *err);
+    /* Views; all NULL where the catalog has none. A table and a view cannot have one name. */
+    tarn_code (*list_views)(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                            tarn_ident **out, int32_t *n, tarn_error *err);
+    tarn_code (*load_view)(tarn_catalog *c, const tarn_ident *view, catalog_view **out,
+                           tarn_error *err);
+    /* base NULL: create. CONFLICT: it was there, or another moved it; COMMIT_UNKNOWN as of tables.
+     */
+    tarn_code (*commit_view)(tarn_catalog *c, const tarn_ident *view, const catalog_view *base,
+                             const view_change_set *set, catalog_view **out, tarn_error *err);
+    tarn_code (*register_view)(tarn_catalog *c, const tarn_ident *view, tarn_str metadata_location,
+                               tarn_error *err);
+    tarn_code (*rename_view)(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
+                             tarn_error *err);
+    tarn_code (*drop_view)(tarn_catalog *c, const tarn_ident *view, tarn_error *err);
     void (*close)(tarn_catalog *c);
 } catalog_vtable;
 
@@ -110,6 +148,25 @@ tarn_code catalog_default_location(tarn_catalog *c, tarn_arena *arena, const tar
 tarn_code catalog_create(tarn_catalog *c, const tarn_ident *table,
                          const metadata_new_options *options, tarn_table_version **out,
                          tarn_error *err) TARN_MUST_USE;
+/* UNSUPPORTED where the catalog has no views, or commits one table at a time (one table it takes in
+ * any case). */
+tarn_code catalog_commit_many(tarn_catalog *c, const catalog_table_commit *commits, int32_t n,
+                              tarn_outcome_kind *outcome, tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_unregister(tarn_catalog *c, const tarn_ident *table,
+                             const tarn_table_version *version, tarn_error *err) TARN_MUST_USE;
+bool catalog_has_views(const tarn_catalog *c);
+tarn_code catalog_list_views(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                             tarn_ident **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_load_view(tarn_catalog *c, const tarn_ident *view, catalog_view **out,
+                            tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_commit_view(tarn_catalog *c, const tarn_ident *view, const catalog_view *base,
+                              const view_change_set *set, catalog_view **out,
+                              tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_register_view(tarn_catalog *c, const tarn_ident *view, tarn_str metadata_location,
+                                tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_rename_view(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
+                              tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_drop_view(tarn_catalog *c, const tarn_ident *view, tarn_error *err) TARN_MUST_USE;
 void catalog_close(tarn_catalog *c); /* takes NULL */
 
 /* dir:  warehouse folder; ns levels are folders, a table is a folder with
@@ -144,6 +201,8 @@ tarn_code catalog_path_new(tarn_env *env, tarn_store *store, tarn_str path, tarn
 /* Shared by all of them. */
 tarn_code catalog_read_version(tarn_env *env, tarn_store *store, tarn_str metadata_location,
                                tarn_table_version **out, tarn_error *err) TARN_MUST_USE;
+tarn_code catalog_read_view(tarn_env *env, tarn_store *store, tarn_str metadata_location,
+                            catalog_view **out, tarn_error *err) TARN_MUST_USE;
 /* "ns.name" or `a.b`.name with quotes; checks lengths and control characters. */
 tarn_code ident_parse(tarn_arena *arena, tarn_str text, bool is_namespace, tarn_ident *out,
                       tarn_error *err) TARN_MUST_USE;

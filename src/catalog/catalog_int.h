@@ -15,6 +15,9 @@ const char *ident_label(tarn_arena *arena, const tarn_ident *ident);
 tarn_str ident_path_part(tarn_arena *arena, tarn_str name);
 
 tarn_table_version *table_version_new(tarn_env *env); /* NULL: no memory */
+/* A view's version from its document, which may be packed. */
+tarn_code catalog_view_new(tarn_env *env, tarn_str bytes, tarn_str location, catalog_view **out,
+                           tarn_error *err) TARN_MUST_USE;
 
 /* The document that a commit wants to make current. version was parsed back from the very bytes
  * that are written, so what becomes current can be read. */

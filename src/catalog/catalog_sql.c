@@ -15,48 +15,45 @@
 #include "catalog/catalog_sql_int.h"
 #include "iceberg/location.h"
 
-#define SWAP_TRIES 5 /* a server that went away and came back */
-
-/* Rows of views are not tables; rows from before the column are. */
-#define IS_TABLE " AND (iceberg_type='TABLE' OR iceberg_type IS NULL)"
-#define ROW      " WHERE catalog_name=$1 AND table_namespace=$2 AND table_name=$3"
+#define ROW " WHERE catalog_name=$1 AND table_namespace=$2 AND table_name=$3"
 
 /* One commit on its way. */
 typedef struct sql_work {
     sql_catalog *self;
     tarn_arena arena;
-    const char *label;
-    sql_namespace ns;
-    tarn_str name;
+    sql_key key;
     tarn_table_version *base; /* NULL: a new table */
     catalog_document doc;
 } sql_work;
 
-/* sql, and the condition on the type where the database has one. */
-#define WITH_TYPE(self, sql) ((self)->has_type ? sql IS_TABLE : sql)
-
-static tarn_code no_table(const char *label, tarn_error *err) {
-    return err_set(err, TARN_NOT_FOUND, "table %s did not exist", label);
+static tarn_code no_row(sql_kind kind, const char *label, tarn_error *err) {
+    return err_set(err, TARN_NOT_FOUND, "%s %s did not exist", sql_kind_name(kind), label);
 }
 
-/* The row's pointer, in arena. Under the lock. */
-static tarn_code read_pointer(sql_catalog *self, tarn_arena *arena, tarn_str ns, tarn_str name,
-                              const char *label, tarn_str *out, tarn_error *err) {
-    const tarn_str args[] = {self->name, ns, name};
+tarn_code sql_read_pointer(sql_catalog *self, tarn_arena *arena, const sql_key *key, tarn_str *out,
+                           tarn_error *err) {
+    const tarn_str args[] = {self->name, key->ns.text, key->name};
     sql_rows rows;
-    tarn_code code = sql_query(self->db, arena,
-                               WITH_TYPE(self, "SELECT metadata_location FROM iceberg_tables" ROW),
-                               3, args, &rows, err);
+    tarn_code code =
+        sql_query(self->db, arena,
+                  SQL_OF_KIND(self, key->kind, "SELECT metadata_location FROM iceberg_tables" ROW),
+                  3, args, &rows, err);
     if (code != TARN_OK) {
         return code;
     }
     if (rows.n_rows == 0) {
-        return no_table(label, err);
+        return no_row(key->kind, key->label, err);
     }
     *out = sql_value(&rows, 0, 0);
     return out->len > 0 ? TARN_OK
-                        : err_set(err, TARN_CORRUPT, "table %s had no metadata location in %s",
-                                  label, self->db->label);
+                        : err_set(err, TARN_CORRUPT, "%s %s had no metadata location in %s",
+                                  sql_kind_name(key->kind), key->label, self->db->label);
+}
+
+tarn_code sql_key_of(tarn_arena *arena, sql_kind kind, const tarn_ident *ident, sql_key *out,
+                     tarn_error *err) {
+    *out = (sql_key){.kind = kind, .label = ident_label(arena, ident), .name = ident->name};
+    return sql_namespace_of(arena, ident, &out->ns, err);
 }
 
 static tarn_code sql_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
@@ -64,20 +61,19 @@ static tarn_code sql_load(tarn_catalog *c, const tarn_ident *table, tarn_table_v
     sql_catalog *self = (sql_catalog *)c;
     tarn_arena arena;
     arena_init(&arena, c->env);
-    sql_namespace ns;
+    sql_key key;
     tarn_str location;
-    const char *label = ident_label(&arena, table);
     tarn_code code;
-    TRY(sql_namespace_of(&arena, table, &ns, err));
+    TRY(sql_key_of(&arena, SQL_TABLE, table, &key, err));
     sql_lock(self);
-    code = read_pointer(self, &arena, ns.text, table->name, label, &location, err);
+    code = sql_read_pointer(self, &arena, &key, &location, err);
     sql_unlock(self);
     if (code != TARN_OK) {
         goto done;
     }
     code = catalog_read_version(c->env, c->store, location, out, err);
     if (code == TARN_NOT_FOUND) { /* the table is there: that it cannot be read is damage */
-        code = err_set(err, TARN_CORRUPT, "table %s named %.*s, which did not exist", label,
+        code = err_set(err, TARN_CORRUPT, "table %s named %.*s, which did not exist", key.label,
                        STR_ARG(location));
     }
 done:
@@ -85,9 +81,8 @@ done:
     return code;
 }
 
-static tarn_code sql_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns_ident,
-                                 tarn_ident **out, int32_t *n, tarn_error *err) {
-    sql_catalog *self = (sql_catalog *)c;
+tarn_code sql_list(sql_catalog *self, tarn_arena *arena, sql_kind kind, const tarn_ident *ns_ident,
+                   tarn_ident **out, int32_t *n, tarn_error *err) {
     sql_namespace ns;
     sql_rows rows;
     tarn_code code;
@@ -101,8 +96,9 @@ static tarn_code sql_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn_
     TRY(sql_need_namespace(self, &ns, err));
     const tarn_str args[] = {self->name, ns.text};
     TRY(sql_query(self->db, arena,
-                  WITH_TYPE(self, "SELECT table_name FROM iceberg_tables WHERE catalog_name=$1 AND "
-                                  "table_namespace=$2"),
+                  SQL_OF_KIND(self, kind,
+                              "SELECT table_name FROM iceberg_tables WHERE catalog_name=$1 AND "
+                              "table_namespace=$2"),
                   2, args, &rows, err));
     sql_sort(&rows);
     tarn_ident *items = ARENA_ARRAY(arena, tarn_ident, (size_t)rows.n_rows);
@@ -120,27 +116,34 @@ done:
     return code;
 }
 
-static tarn_code insert_row(sql_catalog *self, const sql_namespace *ns, tarn_str name,
-                            tarn_str location, const char *label, tarn_error *err) {
-    const tarn_str args[] = {self->name, ns->text, name, location};
+static tarn_code sql_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
+                                 tarn_ident **out, int32_t *n, tarn_error *err) {
+    return sql_list((sql_catalog *)c, arena, SQL_TABLE, ns, out, n, err);
+}
+
+tarn_code sql_insert_row(sql_catalog *self, const sql_key *key, tarn_str location,
+                         tarn_error *err) {
+    const tarn_str args[] = {self->name, key->ns.text, key->name, location,
+                             key->kind == SQL_VIEW ? STR("VIEW") : STR("TABLE")};
     tarn_code code;
-    TRY(sql_need_namespace(self, ns, err));
+    TRY(sql_need_namespace(self, &key->ns, err));
     code = sql_run(self->db,
                    self->has_type
                        ? "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
-                         "metadata_location, iceberg_type) VALUES ($1, $2, $3, $4, 'TABLE')"
+                         "metadata_location, iceberg_type) VALUES ($1, $2, $3, $4, $5)"
                        : "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
                          "metadata_location) VALUES ($1, $2, $3, $4)",
-                   4, args, NULL, err);
+                   self->has_type ? 5 : 4, args, NULL, err);
     if (code == TARN_CONFLICT) {
-        code = err_set(err, TARN_CONFLICT, "table %s already existed", label);
+        code = err_set(err, TARN_CONFLICT, "%s %s already existed", sql_kind_name(key->kind),
+                       key->label);
     }
 done:
     return code;
 }
 
 static tarn_code fail_moved(sql_work *w, tarn_str now, tarn_error *err) {
-    return err_set(err, TARN_CONFLICT, "table %s moved from %.*s to %.*s", w->label,
+    return err_set(err, TARN_CONFLICT, "table %s moved from %.*s to %.*s", w->key.label,
                    STR_ARG(w->base->metadata_location), STR_ARG(now));
 }
 
@@ -149,17 +152,18 @@ static tarn_code update_row(sql_work *w, bool *sent, tarn_error *err) {
     tarn_str now = STR_NULL;
     int64_t changes = 0;
     bool refused = true;
-    const tarn_str args[] = {self->name, w->ns.text, w->name, w->doc.version->metadata_location,
-                             w->base->metadata_location};
+    const tarn_str args[] = {self->name, w->key.ns.text, w->key.name,
+                             w->doc.version->metadata_location, w->base->metadata_location};
     tarn_code code =
         sql_change(self->db,
-                   WITH_TYPE(self, "UPDATE iceberg_tables SET metadata_location=$4, "
-                                   "previous_metadata_location=$5" ROW " AND metadata_location=$5"),
+                   SQL_OF_KIND(self, SQL_TABLE,
+                               "UPDATE iceberg_tables SET metadata_location=$4, "
+                               "previous_metadata_location=$5" ROW " AND metadata_location=$5"),
                    5, args, &changes, &refused, err);
     *sent = !refused;
     if (code == TARN_OK && changes == 0) {
         *sent = false;
-        TRY(read_pointer(self, &w->arena, w->ns.text, w->name, w->label, &now, err));
+        TRY(sql_read_pointer(self, &w->arena, &w->key, &now, err));
         code = fail_moved(w, now, err);
     }
 done:
@@ -171,7 +175,7 @@ static tarn_code create_row(sql_work *w, bool *sent, tarn_error *err) {
     bool refused = false;
     tarn_code code;
     TRY(sql_begin(self->db, err));
-    TRY(insert_row(self, &w->ns, w->name, w->doc.version->metadata_location, w->label, err));
+    TRY(sql_insert_row(self, &w->key, w->doc.version->metadata_location, err));
     code = sql_commit(self->db, &refused, err);
     *sent = !refused;
 done:
@@ -205,7 +209,7 @@ static tarn_outcome_kind look_again(sql_work *w, bool *at_base) {
     tarn_str pointer = STR_NULL;
     tarn_outcome_kind outcome = TARN_OUTCOME_UNKNOWN;
     sql_lock(self);
-    tarn_code code = read_pointer(self, &w->arena, w->ns.text, w->name, w->label, &pointer, NULL);
+    tarn_code code = sql_read_pointer(self, &w->arena, &w->key, &pointer, NULL);
     sql_unlock(self);
     *at_base = w->base == NULL ? code == TARN_NOT_FOUND
                                : code == TARN_OK && str_eq(pointer, w->base->metadata_location);
@@ -236,7 +240,7 @@ static tarn_code settle(sql_work *w, tarn_outcome_kind *outcome, tarn_error *cau
     bool unclear = false; /* a try before this one may have had its effect */
     bool at_base = false;
     tarn_code code = TARN_OK;
-    for (int i = 0; i < SWAP_TRIES; i++) {
+    for (int i = 0; i < SQL_SWAP_TRIES; i++) {
         code = move_pointer(w, &sent, cause);
         if (code == TARN_OK) {
             *outcome = TARN_COMMITTED;
@@ -252,7 +256,8 @@ static tarn_code settle(sql_work *w, tarn_outcome_kind *outcome, tarn_error *cau
             return TARN_OK;
         }
         if (*outcome == TARN_NOT_COMMITTED && !at_base) {
-            return err_set(cause, TARN_CONFLICT, "table %s was moved by another commit", w->label);
+            return err_set(cause, TARN_CONFLICT, "table %s was moved by another commit",
+                           w->key.label);
         }
         if (!w->self->db->vt->remote) {
             return code;
@@ -283,30 +288,34 @@ static tarn_code swap(sql_work *w, tarn_outcome_kind *outcome, tarn_error *err) 
     }
     if (*outcome == TARN_OUTCOME_UNKNOWN) {
         return err_set(err, TARN_COMMIT_UNKNOWN, "commit of table %s as %.*s was sent: %s",
-                       w->label, STR_ARG(w->doc.version->metadata_location), cause.message);
+                       w->key.label, STR_ARG(w->doc.version->metadata_location), cause.message);
     }
     return TARN_OK;
 }
 
-/* NNNNN-<uuid>.metadata.json: one above the base's number, 0 for a new table or an odd name. */
-static tarn_code place_document(sql_work *w, tarn_error *err) {
-    const tarn_metadata *m = w->doc.version->metadata;
-    bool gzip = metadata_wants_gzip(m);
+const char *sql_document_name(sql_catalog *self, tarn_arena *arena, tarn_str base, bool gzip) {
     char uuid[37];
     int64_t number = -1;
-    tarn_str location;
-    if (w->base != NULL &&
-        !folder_parse_sequence(folder_file_name(w->base->metadata_location), &number)) {
+    if (base.len > 0 && !folder_parse_sequence(folder_file_name(base), &number)) {
         number = -1;
     }
-    env_uuid_v4(w->self->base.env, uuid);
-    const char *name = arena_printf(&w->arena, "%05lld-%s%s.metadata.json", (long long)number + 1,
-                                    uuid, gzip ? ".gz" : "");
+    env_uuid_v4(self->base.env, uuid);
+    return arena_printf(arena, "%05lld-%s%s.metadata.json", (long long)number + 1, uuid,
+                        gzip ? ".gz" : "");
+}
+
+tarn_code sql_place_document(sql_catalog *self, tarn_arena *arena, const tarn_table_version *base,
+                             catalog_document *doc, tarn_error *err) {
+    const tarn_metadata *m = doc->version->metadata;
+    bool gzip = metadata_wants_gzip(m);
+    tarn_str location;
+    const char *name =
+        sql_document_name(self, arena, base != NULL ? base->metadata_location : STR_NULL, gzip);
     if (name == NULL) {
         return err_nomem(err);
     }
-    tarn_code code = location_metadata_file(&w->arena, m, str_of(name), &location, err);
-    return code != TARN_OK ? code : document_pack(&w->doc, location, gzip, err);
+    tarn_code code = location_metadata_file(arena, m, str_of(name), &location, err);
+    return code != TARN_OK ? code : document_pack(doc, location, gzip, err);
 }
 
 /* Before work is done and a document written: would the swap fail now already? */
@@ -316,14 +325,14 @@ static tarn_code check_base(sql_work *w, tarn_error *err) {
     tarn_code code;
     sql_lock(self);
     if (w->base == NULL) {
-        TRY(sql_need_namespace(self, &w->ns, err));
+        TRY(sql_need_namespace(self, &w->key.ns, err));
     }
-    code = read_pointer(self, &w->arena, w->ns.text, w->name, w->label, &now, err);
+    code = sql_read_pointer(self, &w->arena, &w->key, &now, err);
     if (w->base == NULL && code == TARN_NOT_FOUND) {
         err_reset(err);
         code = TARN_OK;
     } else if (w->base == NULL && code == TARN_OK) {
-        code = err_set(err, TARN_CONFLICT, "table %s already existed", w->label);
+        code = err_set(err, TARN_CONFLICT, "table %s already existed", w->key.label);
     } else if (code == TARN_OK && !str_eq(now, w->base->metadata_location)) {
         code = fail_moved(w, now, err);
     }
@@ -336,18 +345,17 @@ static tarn_code sql_commit_table(tarn_catalog *c, const tarn_ident *table,
                                   tarn_table_version *base, const tarn_change_set *set,
                                   tarn_outcome_kind *outcome, tarn_table_version **out,
                                   tarn_error *err) {
-    sql_work w = {.self = (sql_catalog *)c, .name = table->name, .base = base};
+    sql_work w = {.self = (sql_catalog *)c, .base = base};
     tarn_code code;
     *outcome = TARN_NOT_COMMITTED;
     arena_init(&w.arena, c->env);
     document_init(&w.doc, c->env);
-    w.label = ident_label(&w.arena, table);
-    TRY(sql_namespace_of(&w.arena, table, &w.ns, err));
+    TRY(sql_key_of(&w.arena, SQL_TABLE, table, &w.key, err));
     TRY(check_base(&w, err));
     TRY(document_build(&w.doc, base, set, err));
-    TRY(place_document(&w, err));
+    TRY(sql_place_document(w.self, &w.arena, base, &w.doc, err));
     TRY(swap(&w, outcome, err));
-    env_log(c->env, TARN_LOG_INFO, "catalog", "commit", "table=%s metadata=%.*s", w.label,
+    env_log(c->env, TARN_LOG_INFO, "catalog", "commit", "table=%s metadata=%.*s", w.key.label,
             STR_ARG(w.doc.version->metadata_location));
     document_remove_old(&w.doc, c->store);
     if (out != NULL) {
@@ -359,54 +367,56 @@ done:
     return code;
 }
 
+tarn_code sql_register_row(sql_catalog *self, const sql_key *key, tarn_str location,
+                           tarn_error *err) {
+    bool refused;
+    sql_lock(self);
+    tarn_code code = sql_begin(self->db, err);
+    if (code == TARN_OK) {
+        code = sql_insert_row(self, key, location, err);
+    }
+    if (code == TARN_OK) {
+        code = sql_commit(self->db, &refused, err);
+    }
+    sql_rollback(self->db);
+    sql_unlock(self);
+    return code;
+}
+
 static tarn_code sql_register(tarn_catalog *c, const tarn_ident *table, tarn_str metadata_location,
                               tarn_error *err) {
     sql_catalog *self = (sql_catalog *)c;
     tarn_arena arena;
     arena_init(&arena, c->env);
     tarn_table_version *version = NULL;
-    sql_namespace ns;
-    bool refused;
+    sql_key key;
     tarn_code code;
-    TRY(sql_namespace_of(&arena, table, &ns, err));
+    TRY(sql_key_of(&arena, SQL_TABLE, table, &key, err));
     TRY(catalog_read_version(c->env, c->store, metadata_location, &version, err));
-    sql_lock(self);
-    code = sql_begin(self->db, err);
-    if (code == TARN_OK) {
-        code =
-            insert_row(self, &ns, table->name, metadata_location, ident_label(&arena, table), err);
-    }
-    if (code == TARN_OK) {
-        code = sql_commit(self->db, &refused, err);
-    }
-    sql_rollback(self->db);
-    sql_unlock(self);
+    code = sql_register_row(self, &key, metadata_location, err);
 done:
     table_version_release(version);
     arena_release(&arena);
     return code;
 }
 
-static tarn_code rename_row(sql_catalog *self, tarn_arena *arena, const tarn_ident *from,
-                            const tarn_ident *to, tarn_error *err) {
-    sql_namespace from_ns;
-    sql_namespace to_ns;
+static tarn_code rename_row(sql_catalog *self, const sql_key *from, const sql_key *to,
+                            tarn_error *err) {
+    const tarn_str args[] = {self->name, from->ns.text, from->name, to->ns.text, to->name};
     int64_t changes = 0;
     bool refused;
     tarn_code code;
-    TRY(sql_namespace_of(arena, from, &from_ns, err));
-    TRY(sql_namespace_of(arena, to, &to_ns, err));
     TRY(sql_begin(self->db, err));
-    TRY(sql_need_namespace(self, &to_ns, err));
-    const tarn_str args[] = {self->name, from_ns.text, from->name, to_ns.text, to->name};
-    code =
-        sql_run(self->db,
-                WITH_TYPE(self, "UPDATE iceberg_tables SET table_namespace=$4, table_name=$5" ROW),
-                5, args, &changes, err);
+    TRY(sql_need_namespace(self, &to->ns, err));
+    code = sql_run(self->db,
+                   SQL_OF_KIND(self, from->kind,
+                               "UPDATE iceberg_tables SET table_namespace=$4, table_name=$5" ROW),
+                   5, args, &changes, err);
     if (code == TARN_CONFLICT) {
-        code = err_set(err, TARN_CONFLICT, "table %s already existed", ident_label(arena, to));
+        code = err_set(err, TARN_CONFLICT, "%s %s already existed", sql_kind_name(to->kind),
+                       to->label);
     } else if (code == TARN_OK && changes == 0) {
-        code = no_table(ident_label(arena, from), err);
+        code = no_row(from->kind, from->label, err);
     }
     if (code == TARN_OK) {
         code = sql_commit(self->db, &refused, err);
@@ -416,49 +426,83 @@ done:
     return code;
 }
 
+tarn_code sql_rename_kind(sql_catalog *self, sql_kind kind, const tarn_ident *from,
+                          const tarn_ident *to, tarn_error *err) {
+    tarn_arena arena;
+    sql_key from_key, to_key;
+    tarn_code code;
+    arena_init(&arena, self->base.env);
+    TRY(sql_key_of(&arena, kind, from, &from_key, err));
+    TRY(sql_key_of(&arena, kind, to, &to_key, err));
+    sql_lock(self);
+    code = rename_row(self, &from_key, &to_key, err);
+    sql_unlock(self);
+done:
+    arena_release(&arena);
+    return code;
+}
+
 static tarn_code sql_rename(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
                             tarn_error *err) {
-    sql_catalog *self = (sql_catalog *)c;
+    return sql_rename_kind((sql_catalog *)c, SQL_TABLE, from, to, err);
+}
+
+/* at: the pointer that it must have; no data: any. */
+static tarn_code drop_row(sql_catalog *self, const sql_key *key, tarn_str at, tarn_error *err) {
+    const tarn_str args[] = {self->name, key->ns.text, key->name};
     tarn_arena arena;
-    arena_init(&arena, c->env);
+    tarn_str now;
+    bool refused;
+    tarn_code code;
+    arena_init(&arena, self->base.env);
+    TRY(sql_begin(self->db, err));
+    code = sql_read_pointer(self, &arena, key, &now, err);
+    if (code == TARN_CORRUPT && at.data == NULL) { /* such a row can go, too */
+        err_reset(err);
+        code = TARN_OK;
+    }
+    TRY(code);
+    if (at.data != NULL && !str_eq(at, now)) {
+        TRY(err_set(err, TARN_CONFLICT, "%s %s moved from %.*s to %.*s", sql_kind_name(key->kind),
+                    key->label, STR_ARG(at), STR_ARG(now)));
+    }
+    TRY(sql_run(self->db, SQL_OF_KIND(self, key->kind, "DELETE FROM iceberg_tables" ROW), 3, args,
+                NULL, err));
+    /* A namespace that only its tables made stays, as if it had been created. */
+    TRY(sql_run(
+        self->db,
+        "INSERT INTO iceberg_namespace_properties (catalog_name, namespace, "
+        "property_key, property_value) VALUES ($1, $2, 'exists', 'true') ON CONFLICT DO NOTHING",
+        2, args, NULL, err));
+    code = sql_commit(self->db, &refused, err);
+done:
+    sql_rollback(self->db);
+    arena_release(&arena);
+    return code;
+}
+
+tarn_code sql_drop_kind(sql_catalog *self, sql_kind kind, const tarn_ident *ident, tarn_str at,
+                        tarn_error *err) {
+    tarn_arena arena;
+    sql_key key;
+    tarn_code code;
+    arena_init(&arena, self->base.env);
+    TRY(sql_key_of(&arena, kind, ident, &key, err));
     sql_lock(self);
-    tarn_code code = rename_row(self, &arena, from, to, err);
+    code = drop_row(self, &key, at, err);
     sql_unlock(self);
+done:
     arena_release(&arena);
     return code;
 }
 
 static tarn_code sql_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err) {
-    sql_catalog *self = (sql_catalog *)c;
-    tarn_arena arena;
-    arena_init(&arena, c->env);
-    sql_namespace ns;
-    int64_t changes = 0;
-    bool refused;
-    tarn_code code;
-    sql_lock(self);
-    TRY(sql_namespace_of(&arena, table, &ns, err));
-    TRY(sql_begin(self->db, err));
-    const tarn_str args[] = {self->name, ns.text, table->name};
-    TRY(sql_run(self->db, WITH_TYPE(self, "DELETE FROM iceberg_tables" ROW), 3, args, &changes,
-                err));
-    if (changes == 0) {
-        code = no_table(ident_label(&arena, table), err);
-        goto done;
-    }
-    /* A namespace that only its tables made stays, as if it had been created. */
-    const tarn_str keep[] = {self->name, ns.text};
-    TRY(sql_run(
-        self->db,
-        "INSERT INTO iceberg_namespace_properties (catalog_name, namespace, "
-        "property_key, property_value) VALUES ($1, $2, 'exists', 'true') ON CONFLICT DO NOTHING",
-        2, keep, NULL, err));
-    code = sql_commit(self->db, &refused, err);
-done:
-    sql_rollback(self->db);
-    sql_unlock(self);
-    arena_release(&arena);
-    return code;
+    return sql_drop_kind((sql_catalog *)c, SQL_TABLE, table, STR_NULL, err);
+}
+
+static tarn_code sql_unregister(tarn_catalog *c, const tarn_ident *table,
+                                const tarn_table_version *version, tarn_error *err) {
+    return sql_drop_kind((sql_catalog *)c, SQL_TABLE, table, version->metadata_location, err);
 }
 
 /* <namespace's location>/<table>; without such a property <warehouse>/<level>/.../<table>. */
@@ -522,6 +566,14 @@ static const catalog_vtable SQL_VTABLE = {
     .rename_table = sql_rename,
     .drop_table = sql_drop,
     .default_location = sql_default_location,
+    .unregister_table = sql_unregister,
+    .commit_many = sql_commit_many,
+    .list_views = sql_list_views,
+    .load_view = sql_load_view,
+    .commit_view = sql_commit_view,
+    .register_view = sql_register_view,
+    .rename_view = sql_rename_view,
+    .drop_view = sql_drop_view,
     .close = sql_close_catalog,
 };
 

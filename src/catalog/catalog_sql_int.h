@@ -1,5 +1,6 @@
 /* catalog/catalog_sql_int.h - the SQL catalog's files: catalog_sql.c has the tables and commits,
- * sql_namespace.c the namespaces. Every rule is there once; sql_db.h hides which database it is. */
+ * sql_many.c commits of several pointers at once, sql_view.c the views, sql_namespace.c the
+ * namespaces. Every rule is there once; sql_db.h hides which database it is. */
 #ifndef CATALOG_CATALOG_SQL_INT_H
 #define CATALOG_CATALOG_SQL_INT_H
 
@@ -36,6 +37,78 @@ tarn_code sql_need_namespace(sql_catalog *self, const sql_namespace *ns,
 /* Its property "location", or no data. Under the lock. */
 tarn_code sql_namespace_location(sql_catalog *self, tarn_arena *arena, const sql_namespace *ns,
                                  tarn_str *out, tarn_error *err) TARN_MUST_USE;
+
+/* What a row of iceberg_tables names. Rows from before the column iceberg_type are tables. */
+typedef enum sql_kind { SQL_TABLE, SQL_VIEW } sql_kind;
+static inline const char *sql_kind_name(sql_kind kind) {
+    return kind == SQL_VIEW ? "view" : "table";
+}
+/* sql, and the condition on the type where the database has one. */
+#define SQL_OF_KIND(self, kind, sql)                                                               \
+    ((kind) == SQL_VIEW  ? sql " AND iceberg_type='VIEW'"                                          \
+     : !(self)->has_type ? sql                                                                     \
+                         : sql " AND (iceberg_type='TABLE' OR iceberg_type IS NULL)")
+
+#define SQL_SWAP_TRIES 5 /* a server that went away and came back */
+
+/* A row's place. */
+typedef struct sql_key {
+    sql_kind kind;
+    const char *label; /* for errors */
+    sql_namespace ns;
+    tarn_str name;
+} sql_key;
+tarn_code sql_key_of(tarn_arena *arena, sql_kind kind, const tarn_ident *ident, sql_key *out,
+                     tarn_error *err) TARN_MUST_USE;
+
+/* The row's pointer, in arena. Under the lock. */
+tarn_code sql_read_pointer(sql_catalog *self, tarn_arena *arena, const sql_key *key, tarn_str *out,
+                           tarn_error *err) TARN_MUST_USE;
+/* CONFLICT when the name is taken. Under the lock, in a transaction. */
+tarn_code sql_insert_row(sql_catalog *self, const sql_key *key, tarn_str location,
+                         tarn_error *err) TARN_MUST_USE;
+/* These take the lock themselves. */
+tarn_code sql_register_row(sql_catalog *self, const sql_key *key, tarn_str location,
+                           tarn_error *err) TARN_MUST_USE;
+tarn_code sql_list(sql_catalog *self, tarn_arena *arena, sql_kind kind, const tarn_ident *ns,
+                   tarn_ident **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
+tarn_code sql_rename_kind(sql_catalog *self, sql_kind kind, const tarn_ident *from,
+                          const tarn_ident *to, tarn_error *err) TARN_MUST_USE;
+/* at: CONFLICT unless the pointer is this; no data: whatever it is. */
+tarn_code sql_drop_kind(sql_catalog *self, sql_kind kind, const tarn_ident *ident, tarn_str at,
+                        tarn_error *err) TARN_MUST_USE;
+
+/* NNNNN-<uuid>.metadata.json: one above the number of base's name, 0 without one. NULL: no memory.
+ */
+const char *sql_document_name(sql_catalog *self, tarn_arena *arena, tarn_str base, bool gzip);
+/* Names and packs the document that follows base (NULL: a new table). */
+tarn_code sql_place_document(sql_catalog *self, tarn_arena *arena, const tarn_table_version *base,
+                             catalog_document *doc, tarn_error *err) TARN_MUST_USE;
+
+/* One pointer of several that move together. */
+typedef struct sql_move {
+    sql_key key;
+    tarn_str from; /* no data: a new row */
+    tarn_str to;
+} sql_move;
+/* All of them or none, in one transaction. CONFLICT: somebody else moved one, or has the name;
+ * outcome is always filled, and OK if and only if COMMITTED. */
+tarn_code sql_move_all(sql_catalog *self, const sql_move *moves, int32_t n,
+                       tarn_outcome_kind *outcome, tarn_error *err) TARN_MUST_USE;
+
+tarn_code sql_commit_many(tarn_catalog *c, const catalog_table_commit *commits, int32_t n,
+                          tarn_outcome_kind *outcome, tarn_error *err);
+tarn_code sql_list_views(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns, tarn_ident **out,
+                         int32_t *n, tarn_error *err);
+tarn_code sql_load_view(tarn_catalog *c, const tarn_ident *view, catalog_view **out,
+                        tarn_error *err);
+tarn_code sql_commit_view(tarn_catalog *c, const tarn_ident *view, const catalog_view *base,
+                          const view_change_set *set, catalog_view **out, tarn_error *err);
+tarn_code sql_register_view(tarn_catalog *c, const tarn_ident *view, tarn_str metadata_location,
+                            tarn_error *err);
+tarn_code sql_rename_view(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,
+                          tarn_error *err);
+tarn_code sql_drop_view(tarn_catalog *c, const tarn_ident *view, tarn_error *err);
 
 tarn_code sql_list_namespaces(tarn_catalog *c, tarn_arena *arena, const tarn_ident *parent,
                               tarn_ident **out, int32_t *n, tarn_error *err);
