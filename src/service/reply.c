@@ -9,10 +9,10 @@ typedef struct error_shape {
 } error_shape;
 
 static const char *missing_type(reply_subject subject) {
-    return subject == REPLY_NAMESPACE                          ? "NoSuchNamespaceException"
-           : subject == REPLY_VIEW                             ? "NoSuchViewException"
-           : subject == REPLY_TABLE || subject == REPLY_COMMIT ? "NoSuchTableException"
-                                                               : "NotFoundException";
+    return subject == REPLY_NAMESPACE                              ? "NoSuchNamespaceException"
+           : subject == REPLY_VIEW || subject == REPLY_VIEW_COMMIT ? "NoSuchViewException"
+           : subject == REPLY_TABLE || subject == REPLY_COMMIT     ? "NoSuchTableException"
+                                                                   : "NotFoundException";
 }
 
 static error_shape shape_of(reply_subject subject, tarn_code code) {
@@ -22,8 +22,9 @@ static error_shape shape_of(reply_subject subject, tarn_code code) {
     case TARN_NOT_FOUND:
         return (error_shape){404, missing_type(subject)};
     case TARN_CONFLICT:
-        return (error_shape){409, subject == REPLY_COMMIT ? "CommitFailedException"
-                                                          : "AlreadyExistsException"};
+        return (error_shape){409, subject == REPLY_COMMIT || subject == REPLY_VIEW_COMMIT
+                                      ? "CommitFailedException"
+                                      : "AlreadyExistsException"};
     case TARN_COMMIT_UNKNOWN:
         return (error_shape){500, "CommitStateUnknownException"};
     case TARN_DENIED:

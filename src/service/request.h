@@ -42,7 +42,8 @@ typedef enum reply_subject {
     REPLY_NAMESPACE,
     REPLY_TABLE,
     REPLY_VIEW,
-    REPLY_COMMIT
+    REPLY_COMMIT,
+    REPLY_VIEW_COMMIT
 } reply_subject;
 
 typedef tarn_code (*service_handler)(service_request *r, service_reply *reply, tarn_error *err);

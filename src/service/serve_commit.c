@@ -21,22 +21,26 @@ static bool is_late(const tarn_metadata *base, const tarn_change_set *set) {
     return false;
 }
 
-/* As it was sent where that holds, else put on what the table is now where that is safe. */
-static tarn_code make_commit(commit_job *job, tarn_arena *arena, const tarn_metadata *base,
-                             tarn_change_set *out, tarn_error *err) {
-    const sent_commit *sent = job->ctx;
+tarn_code rest_fit_changes(tarn_arena *arena, tarn_store *store, const tarn_metadata *base,
+                           const tarn_change_set *sent, tarn_change_set *out, tarn_error *err) {
     tarn_error stale = TARN_ERROR_INIT;
-    if (!is_late(base, &sent->set)) {
-        tarn_code code = change_check(base, &sent->set, &stale);
+    if (!is_late(base, sent)) {
+        tarn_code code = change_check(base, sent, &stale);
         if (code == TARN_OK) {
-            *out = sent->set;
+            *out = *sent;
             return TARN_OK;
         }
     }
-    return rebase_append(arena, sent->store, base, &sent->set, out, err);
+    return rebase_append(arena, store, base, sent, out, err);
 }
 
-static bool creates(const tarn_change_set *set) {
+static tarn_code make_commit(commit_job *job, tarn_arena *arena, const tarn_metadata *base,
+                             tarn_change_set *out, tarn_error *err) {
+    const sent_commit *sent = job->ctx;
+    return rest_fit_changes(arena, sent->store, base, &sent->set, out, err);
+}
+
+bool rest_creates(const tarn_change_set *set) {
     for (int32_t i = 0; i < set->n_requirements; i++) {
         if (set->requirements[i].kind == REQUIRE_CREATE) {
             return true;
@@ -52,7 +56,12 @@ static tarn_code create_committed(service_request *r, service_reply *reply,
     tarn_code code = TARN_OK;
     code = catalog_commit(r->service->catalog, &r->table, NULL, set, &outcome, &version, err);
     if (code == TARN_CONFLICT) {
-        (void)err_set(err, code, "requirement failed: table already exists");
+        const char *what = rest_taken_by(r, false);
+        if (strcmp(what, "Table") == 0) {
+            (void)err_set(err, code, "requirement failed: table already exists");
+        } else {
+            (void)err_set(err, code, "%s already exists: %s", what, rest_ident_text(r, &r->table));
+        }
     }
     TRY(code);
     TRY(rest_put_table(reply, version->metadata, version->metadata_location, false, err));
@@ -75,7 +84,7 @@ tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error
         err->code = code = TARN_INVALID;
     }
     TRY(code);
-    if (creates(&sent.set)) {
+    if (rest_creates(&sent.set)) {
         TRY(create_committed(r, reply, &sent.set, err));
         goto done;
     }

@@ -104,11 +104,17 @@ static void drop_version(tarn_properties *p, tarn_property *items) {
 }
 
 static tarn_code check_free(service_request *r, const tarn_ident *table, tarn_error *err) {
+    tarn_catalog *catalog = r->service->catalog;
     tarn_table_version *there = NULL;
-    tarn_code code = catalog_load(r->service->catalog, table, &there, err);
+    catalog_view *view = NULL;
+    tarn_code code = catalog_load(catalog, table, &there, err);
     table_version_release(there);
+    if (code == TARN_NOT_FOUND && catalog_has_views(catalog)) {
+        code = catalog_load_view(catalog, table, &view, err);
+        catalog_view_release(view);
+    }
     if (code == TARN_OK) {
-        return err_set(err, TARN_CONFLICT, "table %.*s exists", STR_ARG(table->name));
+        return err_set(err, TARN_CONFLICT, "%.*s exists", STR_ARG(table->name));
     }
     if (code == TARN_NOT_FOUND) {
         err_reset(err);
@@ -269,32 +275,81 @@ done:
     return code;
 }
 
-tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error *err) {
+tarn_code rest_read_rename(service_request *r, service_reply *reply, tarn_ident *from,
+                           tarn_ident *to, bool *refused, tarn_error *err) {
     const json_value *body;
-    tarn_ident from, to, space;
+    tarn_ident space;
     tarn_properties unused;
     tarn_code code = TARN_OK;
+    *refused = false;
     TRY(request_json(r, &body, err));
-    TRY(request_member_ident(r, body, "source", &from, err));
-    TRY(request_member_ident(r, body, "destination", &to, err));
-    r->table = from;
-    TRY(request_allow(r, &from, AUTH_WRITE, err));
-    TRY(request_allow(r, &to, AUTH_WRITE, err));
-    space = to;
+    TRY(request_member_ident(r, body, "source", from, err));
+    TRY(request_member_ident(r, body, "destination", to, err));
+    r->table = *from;
+    TRY(request_allow(r, from, AUTH_WRITE, err));
+    TRY(request_allow(r, to, AUTH_WRITE, err));
+    space = *to;
     space.name = STR_NULL;
-    if (catalog_load_namespace(r->service->catalog, &r->arena, &space, &unused, err) ==
-        TARN_NOT_FOUND) {
+    code = catalog_load_namespace(r->service->catalog, &r->arena, &space, &unused, err);
+    if (code == TARN_NOT_FOUND) {
         char text[512];
-        snprintf(text, sizeof text, "Namespace does not exist: %.*s",
-                 STR_ARG(to.levels[to.n_levels - 1]));
+        err_reset(err);
+        code = TARN_OK;
+        snprintf(text, sizeof text, "Namespace does not exist: %s", rest_ident_text(r, &space));
         reply_refuse(r, reply, 404, "NoSuchNamespaceException", text);
+        *refused = true;
+    }
+done:
+    return code;
+}
+
+void rest_refuse_rename(service_request *r, service_reply *reply, const tarn_ident *from,
+                        const tarn_ident *to) {
+    char text[1024];
+    catalog_view *view = NULL;
+    bool is_view = catalog_load_view(r->service->catalog, to, &view, NULL) == TARN_OK;
+    catalog_view_release(view);
+    snprintf(text, sizeof text, "Cannot rename %s to %s. %s already exists",
+             rest_ident_text(r, from), rest_ident_text(r, to), is_view ? "View" : "Table");
+    reply_refuse(r, reply, 409, "AlreadyExistsException", text);
+}
+
+tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error *err) {
+    tarn_ident from, to;
+    bool refused;
+    tarn_code code = TARN_OK;
+    TRY(rest_read_rename(r, reply, &from, &to, &refused, err));
+    if (refused) {
         goto done;
     }
     code = catalog_rename(r->service->catalog, &from, &to, err);
-    r->table = code == TARN_CONFLICT ? to : from;
+    if (code == TARN_CONFLICT) {
+        code = TARN_OK;
+        rest_refuse_rename(r, reply, &from, &to);
+        goto done;
+    }
     TRY(code);
     reply->status = 204;
 done:
+    return code;
+}
+
+tarn_code rest_unregister_table(service_request *r, service_reply *reply, tarn_error *err) {
+    tarn_catalog *catalog = r->service->catalog;
+    tarn_table_version *version = NULL;
+    tarn_code code = TARN_OK;
+    do { /* what is answered is what the table was when it went */
+        table_version_release(version);
+        version = NULL;
+        err_reset(err);
+        TRY(env_check_cancel(r->service->env, err));
+        TRY(catalog_load(catalog, &r->table, &version, err));
+        code = catalog_unregister(catalog, &r->table, version, err);
+    } while (code == TARN_CONFLICT);
+    TRY(code);
+    TRY(rest_put_table(reply, version->metadata, version->metadata_location, false, err));
+done:
+    table_version_release(version);
     return code;
 }
 

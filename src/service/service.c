@@ -30,6 +30,21 @@ const service_route SERVICE_ROUTES[] = {
      ROUTE_LISTED},
     {"POST", NS "/{namespace}/tables/{table}/metrics", rest_metrics, REPLY_TABLE, AUTH_READ,
      ROUTE_LISTED},
+    {"POST", NS "/{namespace}/tables/{table}/unregister", rest_unregister_table, REPLY_TABLE,
+     AUTH_WRITE, ROUTE_LISTED},
+    {"GET", NS "/{namespace}/views", rest_list_views, REPLY_NAMESPACE, AUTH_READ, ROUTE_LISTED},
+    {"POST", NS "/{namespace}/views", rest_create_view, REPLY_NAMESPACE, AUTH_WRITE, ROUTE_LISTED},
+    {"POST", NS "/{namespace}/register-view", rest_register_view, REPLY_NAMESPACE, AUTH_WRITE,
+     ROUTE_LISTED},
+    {"GET", NS "/{namespace}/views/{view}", rest_load_view, REPLY_VIEW, AUTH_READ, ROUTE_LISTED},
+    {"HEAD", NS "/{namespace}/views/{view}", rest_has_view, REPLY_VIEW, AUTH_READ, ROUTE_LISTED},
+    {"POST", NS "/{namespace}/views/{view}", rest_commit_view, REPLY_VIEW_COMMIT, AUTH_WRITE,
+     ROUTE_LISTED},
+    {"DELETE", NS "/{namespace}/views/{view}", rest_drop_view, REPLY_VIEW, AUTH_WRITE,
+     ROUTE_LISTED},
+    {"POST", "/v1/{prefix}/views/rename", rest_rename_view, REPLY_VIEW, AUTH_NONE, ROUTE_LISTED},
+    {"POST", "/v1/{prefix}/transactions/commit", rest_commit_transaction, REPLY_COMMIT, AUTH_NONE,
+     ROUTE_LISTED},
     {"POST", "/v1/{prefix}/tables/rename", rest_rename_table, REPLY_TABLE, AUTH_NONE, ROUTE_LISTED},
 };
 const size_t SERVICE_N_ROUTES = sizeof SERVICE_ROUTES / sizeof SERVICE_ROUTES[0];
@@ -105,39 +120,59 @@ done:
     return code;
 }
 
-/* "a.b.t", as it is. */
-static tarn_code ident_plain(const tarn_ident *ident, tarn_buf *out) {
+const char *rest_ident_text(service_request *r, const tarn_ident *ident) {
+    tarn_buf out;
     tarn_code code = TARN_OK;
+    buf_init(&out, r->service->env, 0);
     for (int32_t i = 0; i < ident->n_levels && code == TARN_OK; i++) {
-        code = buf_append_str(out, ident->levels[i], NULL);
+        code = buf_append_str(&out, ident->levels[i], NULL);
         if (code == TARN_OK && (i + 1 < ident->n_levels || ident->name.len > 0)) {
-            code = buf_append_char(out, '.', NULL);
+            code = buf_append_char(&out, '.', NULL);
         }
     }
-    return code == TARN_OK ? buf_append_str(out, ident->name, NULL) : code;
+    code = code == TARN_OK ? buf_append_str(&out, ident->name, NULL) : code;
+    const char *text = code == TARN_OK ? arena_str(&r->arena, buf_str(&out)).data : NULL;
+    buf_release(&out);
+    return text != NULL ? text : "?";
+}
+
+const char *rest_taken_by(service_request *r, bool view) {
+    tarn_catalog *catalog = r->service->catalog;
+    tarn_table_version *table = NULL;
+    catalog_view *other = NULL;
+    bool is_table = catalog_load(catalog, &r->table, &table, NULL) == TARN_OK;
+    bool is_view = !is_table && catalog_has_views(catalog) &&
+                   catalog_load_view(catalog, &r->table, &other, NULL) == TARN_OK;
+    table_version_release(table);
+    catalog_view_release(other);
+    if (is_view) {
+        return view ? "View" : "View with same name";
+    }
+    return view && is_table ? "Table with same name" : view ? "View" : "Table";
 }
 
 /* What is missing or there already, in the words that clients of other catalogs know. */
-static void say_as_known(service_request *r, reply_subject subject, tarn_code code,
+static void say_as_known(service_request *r, const service_route *route, tarn_code code,
                          tarn_error *err) {
-    tarn_buf name;
+    reply_subject subject = route->subject;
+    bool commits = subject == REPLY_COMMIT || subject == REPLY_VIEW_COMMIT;
+    bool view = subject == REPLY_VIEW || subject == REPLY_VIEW_COMMIT ||
+                route->handle == rest_create_view || route->handle == rest_register_view;
+    const char *what = view ? "View" : "Table";
     bool missing = code == TARN_NOT_FOUND;
-    bool is_table = subject == REPLY_TABLE || subject == REPLY_VIEW || subject == REPLY_COMMIT;
-    if ((!missing && code != TARN_CONFLICT) || (subject == REPLY_COMMIT && !missing) ||
-        subject == REPLY_REQUEST) {
+    const tarn_ident *name = &r->table;
+    if ((!missing && (code != TARN_CONFLICT || commits)) || subject == REPLY_REQUEST) {
         return;
     }
-    is_table |= !missing && r->table.name.len > 0;
-    buf_init(&name, r->service->env, 0);
-    if (ident_plain(is_table ? &r->table : &r->ns, &name) == TARN_OK) {
-        (void)err_set(err, code, "%s %s: %.*s",
-                      !is_table               ? "Namespace"
-                      : subject == REPLY_VIEW ? "View"
-                                              : "Table",
-                      missing ? "does not exist" : "already exists", STR_ARG(buf_str(&name)));
-        err->detail[0] = '\0';
+    if (subject == REPLY_NAMESPACE && (missing || r->table.name.len == 0)) {
+        what = "Namespace";
+        name = &r->ns;
+    } else if (!missing) {
+        what = rest_taken_by(r, view);
     }
-    buf_release(&name);
+    (void)err_set(err, code, "%s %s: %s", what, missing ? "does not exist" : "already exists",
+                  rest_ident_text(r, name));
+    err->detail[0] = '\0';
 }
 
 tarn_code request_allow(service_request *r, const tarn_ident *ns, auth_role role, tarn_error *err) {
@@ -159,7 +194,7 @@ static tarn_code run_route(service_request *r, const service_route *route, servi
     code = route->handle(r, reply, &err);
 done:
     if (code != TARN_OK) {
-        say_as_known(r, route->subject, code, &err);
+        say_as_known(r, route, code, &err);
         reply_error(r, reply, route->subject, code, &err);
     }
     return code;

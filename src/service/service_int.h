@@ -61,9 +61,38 @@ tarn_code rest_load_table(service_request *r, service_reply *reply, tarn_error *
 tarn_code rest_has_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_drop_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_unregister_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_metrics(service_request *r, service_reply *reply, tarn_error *err);
-/* serve_commit.c */
+/* serve_commit.c, serve_transaction.c */
 tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_commit_transaction(service_request *r, service_reply *reply, tarn_error *err);
+/* serve_view.c */
+tarn_code rest_list_views(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_create_view(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_register_view(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_load_view(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_has_view(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_commit_view(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_drop_view(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_rename_view(service_request *r, service_reply *reply, tarn_error *err);
+
+/* "a.b.t", as it is; in the request's arena. */
+const char *rest_ident_text(service_request *r, const tarn_ident *ident);
+/* What has the name that a new table or view asked for: "Table", "View with same name". */
+const char *rest_taken_by(service_request *r, bool view);
+/* The body of a rename. *refused: the reply says that there is no such namespace to go to. */
+tarn_code rest_read_rename(service_request *r, service_reply *reply, tarn_ident *from,
+                           tarn_ident *to, bool *refused, tarn_error *err) TARN_MUST_USE;
+/* The new name is taken. */
+void rest_refuse_rename(service_request *r, service_reply *reply, const tarn_ident *from,
+                        const tarn_ident *to);
+
+bool rest_creates(const tarn_change_set *set); /* they require that there is no table */
+/* A client's changes for a base: as they were sent where that holds, else put on what the table is
+ * now where that is safe. */
+tarn_code rest_fit_changes(tarn_arena *arena, tarn_store *store, const tarn_metadata *base,
+                           const tarn_change_set *sent, tarn_change_set *out,
+                           tarn_error *err) TARN_MUST_USE;
 
 /* Idents as the specification writes lists of them, and one LoadTableResult. */
 tarn_code rest_put_page(service_request *r, service_reply *reply, const char *name,

@@ -1,0 +1,119 @@
+/* service/serve_transaction.c - commits of several tables, all of them or none (REST specification,
+ * "commitTransaction"). What does not hold any more is put on what the tables are now where that is
+ * safe, as for one table; a swap that others came before is tried again. */
+#include "service/service_int.h"
+
+#define MAX_TRIES  20
+#define BACKOFF_MS 10
+
+typedef struct transaction {
+    service_request *r;
+    int32_t n;
+    tarn_change_set *sent;
+    catalog_table_commit *commits; /* with what holds now */
+} transaction;
+
+static tarn_code read_one(transaction *t, const json_value *json, int32_t i, tarn_error *err) {
+    service_request *r = t->r;
+    tarn_ident *table = &t->commits[i].table;
+    tarn_ident space;
+    tarn_code code = TARN_OK;
+    TRY(request_member_ident(r, json, "identifier", table, err));
+    r->table = *table;
+    space = *table;
+    space.name = STR_NULL;
+    TRY(request_allow(r, &space, AUTH_WRITE, err));
+    code = change_set_from_json(&r->arena, json, &t->sent[i], err);
+    if (code == TARN_CORRUPT) {
+        err->code = code = TARN_INVALID;
+    }
+done:
+    return code;
+}
+
+static tarn_code read_all(transaction *t, tarn_error *err) {
+    service_request *r = t->r;
+    const json_value *body;
+    tarn_code code = TARN_OK;
+    TRY(request_json(r, &body, err));
+    const json_value *list = json_get(body, "table-changes");
+    if (!json_is(list, JSON_ARRAY) || list->count == 0 || list->count > INT32_MAX) {
+        TRY(err_set(err, TARN_INVALID, "member \"table-changes\" is missing, empty or no array"));
+    }
+    t->sent = ARENA_ARRAY(&r->arena, tarn_change_set, list->count);
+    t->commits = ARENA_ARRAY(&r->arena, catalog_table_commit, list->count);
+    if (t->sent == NULL || t->commits == NULL) {
+        TRY(err_nomem(err));
+    }
+    for (const json_value *j = list->first; j != NULL; j = j->next) {
+        TRY(read_one(t, j, t->n++, err));
+    }
+done:
+    return code;
+}
+
+static void release_bases(transaction *t) {
+    for (int32_t i = 0; i < t->n; i++) {
+        table_version_release(t->commits[i].base);
+        t->commits[i].base = NULL;
+    }
+}
+
+/* The table as it is now, and the changes for it. */
+static tarn_code fit_one(transaction *t, tarn_arena *arena, int32_t i, tarn_error *err) {
+    tarn_catalog *catalog = t->r->service->catalog;
+    catalog_table_commit *commit = &t->commits[i];
+    tarn_code code;
+    t->r->table = commit->table;
+    code = catalog_load(catalog, &commit->table, &commit->base, err);
+    if (rest_creates(&t->sent[i])) {
+        commit->set = t->sent[i];
+        if (code == TARN_OK) {
+            return err_set(err, TARN_CONFLICT, "requirement failed: table already exists");
+        }
+        if (code == TARN_NOT_FOUND) {
+            err_reset(err);
+            code = TARN_OK;
+        }
+        return code;
+    }
+    return code == TARN_OK ? rest_fit_changes(arena, catalog->store, commit->base->metadata,
+                                              &t->sent[i], &commit->set, err)
+                           : code;
+}
+
+/* *moved: somebody else's commit came between, and another try may do. */
+static tarn_code try_once(transaction *t, bool *moved, tarn_error *err) {
+    tarn_arena arena;
+    tarn_outcome_kind outcome;
+    tarn_code code = TARN_OK;
+    *moved = false;
+    arena_init(&arena, t->r->service->env);
+    for (int32_t i = 0; i < t->n; i++) {
+        TRY(fit_one(t, &arena, i, err));
+    }
+    code = catalog_commit_many(t->r->service->catalog, t->commits, t->n, &outcome, err);
+    *moved = code == TARN_CONFLICT;
+done:
+    release_bases(t);
+    arena_release(&arena);
+    return code;
+}
+
+tarn_code rest_commit_transaction(service_request *r, service_reply *reply, tarn_error *err) {
+    transaction t = {.r = r};
+    bool moved = true;
+    tarn_code code = TARN_OK;
+    TRY(read_all(&t, err));
+    for (int i = 0; i < MAX_TRIES && moved; i++) {
+        err_reset(err);
+        if (i > 0) {
+            env_sleep_ms(r->service->env, (int64_t)BACKOFF_MS * i);
+        }
+        code = try_once(&t, &moved, err);
+    }
+    TRY(code);
+    reply->status = 204;
+done:
+    return code;
+}
