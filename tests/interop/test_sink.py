@@ -53,18 +53,33 @@ def fed(kind, version, partition_by, upsert, writers):
         same(shop.cat("ns.t").rows, rows)  # nothing is read twice
 
 
+def equality():
+    for version, partition_by in ((2, ""), (2, "bucket(3, id)"), (3, "")):
+        fed("equality", version, partition_by, random.random() < 0.5, random.choice((1, 3)))
+
+
+def position():
+    for partition_by in ("", "day"):
+        for upsert in (True, False):
+            fed("position", 2, partition_by, upsert, random.choice((1, 3)))
+
+
+def vector():
+    for partition_by in ("", "day"):
+        for upsert in (True, False):
+            fed("vector", 3, partition_by, upsert, random.choice((1, 3)))
+
+
+CASES = [equality, position, vector]
+
+
 def main():
     harness.need("pyiceberg", "pyarrow")
     seed = random.randrange(1 << 30)
     random.seed(seed)
     print("seed %d" % seed)
-    for kind, version in (("equality", 2), ("position", 2), ("vector", 3), ("equality", 3)):
-        for partition_by in ("", "bucket(3, id)") if kind == "equality" else ("", "day"):
-            for upsert in (True, False):
-                writers = random.choice((1, 3))
-                case("%s deletes, version %d, by %s, upsert %s, %d writers" % (kind, version, partition_by or "nothing", upsert,
-                                                                             writers),
-                     fed, kind, version, partition_by, upsert, writers)
+    for test in CASES:
+        case(test.__name__, test)
     return harness.finish()
 
 
