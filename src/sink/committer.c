@@ -123,6 +123,8 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     commit_request request;
     const write_result *w = &d->written;
     arena_init(&arena, c->env);
+    memset(out, 0, sizeof *out);
+    out->snapshot_id = TARN_NO_SNAPSHOT;
     memset(&request, 0, sizeof request);
     bool row_delta = w->n_deletes > 0 || w->n_removed_deletes > 0;
     request.kind = row_delta ? COMMIT_ROW_DELTA : c->options.append;
