@@ -56,6 +56,7 @@ static void release(ingest *in) {
     tarn_table_free(in->table);
     free(in->properties);
     free(in->kafka_properties);
+    free(in->kafka_group);
 }
 
 static int finish(ingest *in, tarn_code code) {
@@ -107,6 +108,28 @@ static void prepare(ingest *in) {
     }
 }
 
+/* A group that the user names is a setting like others, and begun from. */
+static char *kafka_properties(void) {
+    char *given = app_properties_json(&ingest_options.kafka_properties);
+    text t = {0};
+    if (given == NULL || ingest_options.kafka_group == NULL) {
+        return given;
+    }
+    text_add(&t, "%.*s%s\"group.id\":", (int)strlen(given) - 1, given,
+             strcmp(given, "{}") == 0 ? "" : ",");
+    text_add_json(&t, ingest_options.kafka_group);
+    text_add(&t, "}");
+    free(given);
+    return t.data;
+}
+
+static char *default_group(const ingest *in) {
+    text t = {0};
+    text_add(&t, "tarn-%s",
+             ingest_options.sink_id != NULL ? ingest_options.sink_id : in->table_name);
+    return t.data;
+}
+
 int cmd_ingest(int argc, char **argv) {
     int n;
     int status;
@@ -122,7 +145,8 @@ int cmd_ingest(int argc, char **argv) {
     in.n_inputs = n - 1;
     prepare(&in);
     in.properties = app_properties_json(&ingest_options.properties);
-    in.kafka_properties = app_properties_json(&ingest_options.kafka_properties);
+    in.kafka_properties = kafka_properties();
+    in.kafka_group = default_group(&in);
     if (in.properties == NULL || in.kafka_properties == NULL) {
         return TARN_INVALID;
     }

@@ -30,7 +30,8 @@ typedef struct ingest {
     const char *const *inputs;
     int32_t n_inputs;
     char *properties;       /* JSON */
-    char *kafka_properties; /* JSON; NULL: none */
+    char *kafka_properties; /* JSON */
+    char *kafka_group;      /* where the user names none */
     tarn_table *table;
     struct ArrowSchema schema; /* the table's columns */
     tarn_sink *sink;

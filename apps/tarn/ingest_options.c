@@ -232,7 +232,7 @@ void ingest_fill_source(ingest *in, tarn_source_options *o) {
     o->op_column = c->op_column;
     o->follow = c->follow;
     o->kafka_properties_json = in->kafka_properties;
-    o->kafka_group = c->kafka_group;
+    o->kafka_group = in->kafka_group;
     o->schema_registry = c->schema_registry;
     if (c->follow && c->interval_ms < 0) {
         ingest_options.interval_ms = DEFAULT_INTERVAL_MS;

@@ -20,9 +20,10 @@ typedef struct tarn_source_options {
                                among the rows' columns. NULL: none. @borrow */
     bool follow;            /* one file that grows, or folders: wait for more */
     const char *kafka_properties_json; /* librdkafka's, by its names; NULL: none. @borrow */
-    const char *kafka_group;           /* consumer group that is told what was committed; NULL: the
-                                          property group.id, else "tarn". @borrow */
-    const char *schema_registry;       /* URL; NULL: none. @borrow */
+    const char
+        *kafka_group; /* consumer group that is told what was committed, where the properties
+                         have no group.id (which is also begun from); NULL: "tarn". @borrow */
+    const char *schema_registry; /* URL; NULL: none. @borrow */
     bool grow; /* members that the schema lacks become columns of the batches, and ints that do not
                   fit longs, instead of bad rows */
 } tarn_source_options;

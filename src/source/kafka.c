@@ -124,7 +124,7 @@ static tarn_code configure(kafka_source *k, rd_kafka_conf_t *conf, tarn_error *e
     TRY(set(k, conf, "queued.max.messages.kbytes", "32768", err));
     TRY(set(k, conf, "log.queue", "true", err));
     TRY(set_given(k, conf, err));
-    if (group != NULL) {
+    if (group != NULL && !k->from_group) {
         TRY(set(k, conf, "group.id", group, err));
     }
     TRY(set(k, conf, "bootstrap.servers", k->brokers, err));
@@ -309,7 +309,7 @@ static tarn_code ask_group(kafka_source *k, const kafka_partition *p, int64_t *o
                            tarn_error *err) {
     tarn_code code = TARN_OK;
     *out = -1;
-    if (!k->from_group && k->setup->kafka_group == NULL) {
+    if (!k->from_group) {
         return TARN_OK;
     }
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);

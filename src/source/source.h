@@ -16,7 +16,8 @@ typedef struct source_options {
     bool follow;
     bool grow; /* columns that root lacks are added to it, and types widened */
     const char *const *kafka_properties; /* names and values by turns, ended by NULL; or NULL */
-    const char *kafka_group;             /* NULL: the property group.id, else "tarn" */
+    const char *kafka_group;             /* told what was committed, where no property
+                                            group.id is; NULL: "tarn" */
     const char *schema_registry;         /* URL; NULL: none */
 } source_options;
 

@@ -264,7 +264,8 @@ static void a_named_group_is_begun_from(void **state) {
     fixture f;
     begin(&f);
     produce_ids(&f, 0, 6);
-    f.options.kafka_group = "g";
+    static const char *const properties[] = {"group.id", "g", NULL};
+    f.options.kafka_properties = properties;
     assert_reads(read_some(&f, NULL, -1, -1, NULL));
     all_once(&f, 6);
     produce_ids(&f, 6, 9);

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Goal: `tarn ingest` of a real Kafka broker's topics holds every message once, while the command is killed, the broker is killed and
+comes back, partitions are added, and transactions are committed or aborted; the consumer group is told.
+Method: kcat produces; the command runs with --follow and a short checkpoint interval; the engine's tools change the topic.
+
+environment: KAFKA_ENGINE (the tool that starts a broker; default ../shared/engines/engine). SKIPPED without kcat, the tool, or Java."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import harness  # noqa: E402  (the folder above is no package)
+from harness import case, equal  # noqa: E402
+
+ENGINE = os.environ.get("KAFKA_ENGINE") or os.path.join(harness.SHARED, "engines", "engine")
+
+
+class Broker:
+    def __init__(self, folder, port=""):
+        done = subprocess.run([ENGINE, "kafka", "start", folder] + ([port] if port else []), capture_output=True, text=True, timeout=400)
+        if done.returncode != 0:
+            print("SKIPPED: no broker could be started: %s" % done.stderr[-300:])
+            sys.exit(harness.SKIPPED)
+        values = dict(line.split("=", 1) for line in done.stdout.split() if "=" in line)
+        self.folder, self.url, self.port, self.process = folder, values["URL"], values["PORT"], int(values["PID"])
+
+    def produce(self, topic, ids, *options):
+        text = "".join(json.dumps({"id": i}) + "\n" for i in ids)
+        subprocess.run(["kcat", "-b", self.url, "-t", topic, "-P", *options], input=text, text=True, check=True, timeout=60)
+
+    def kill(self):
+        os.kill(self.process, signal.SIGKILL)
+        time.sleep(1)
+
+    def again(self):
+        self.__init__(self.folder, self.port)
+
+    def stop(self):
+        subprocess.run([ENGINE, "kafka", "stop", self.folder], capture_output=True, timeout=60)
+
+
+def ids(shop, name):
+    return sorted(row["id"] for row in shop.cat(name).rows)
+
+
+def job(shop, broker, topic, *options):
+    command = [harness.binary(), "ingest", "ns." + topic, "kafka://%s/%s" % (broker.url, topic), "--state", "st-" + topic, "-q", *options]
+    return subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
+
+
+def until(what, seconds=60):
+    end = time.time() + seconds
+    while not what():
+        assert time.time() < end, "it did not happen"
+        time.sleep(0.3)
+
+
+def killed_commands(shop, broker):
+    rng = random.Random(11)
+    broker.produce("a", range(100))
+    shop.tarn("ingest", "ns.a", "kafka://%s/a" % broker.url, "--create", "--state", "st-a")
+    for run in range(6):
+        process = job(shop, broker, "a", "--follow", "--checkpoint-interval", "50ms")
+        broker.produce("a", range(100 + run * 100, 200 + run * 100))
+        time.sleep(rng.random())
+        process.kill()
+        process.wait()
+    process = job(shop, broker, "a")
+    equal((process.wait(60), process.stderr.read()), (0, ""))
+    equal(ids(shop, "ns.a"), list(range(700)))
+    # and what was committed is the group's
+    told = subprocess.run(["kcat", "-b", broker.url, "-G", "tarn-ns.a", "-e", "a"], capture_output=True, text=True, timeout=60).stdout
+    equal(told, "")
+
+
+def killed_brokers(shop, broker):
+    broker.produce("b", range(100))
+    shop.tarn("ingest", "ns.b", "kafka://%s/b" % broker.url, "--create", "--state", "st-b")
+    process = job(shop, broker, "b", "--follow", "--checkpoint-interval", "100ms")
+    broker.produce("b", range(100, 200))
+    until(lambda: len(ids(shop, "ns.b")) == 200)
+    broker.kill()
+    broker.again()
+    broker.produce("b", range(200, 300))
+    until(lambda: len(ids(shop, "ns.b")) == 300)
+    process.send_signal(signal.SIGTERM)
+    equal(process.wait(60), 0)
+    equal(ids(shop, "ns.b"), list(range(300)))
+
+
+def transactions(shop, broker):
+    """Of transactions, the control records take offsets, and the last message may be one."""
+    broker.produce("c", range(10), "-X", "transactional.id=t1")
+    broker.produce("c", range(10, 20), "-X", "transactional.id=t1")
+    shop.tarn("ingest", "ns.c", "kafka://%s/c" % broker.url, "--create", "--state", "st-c", seconds=60)
+    equal(ids(shop, "ns.c"), list(range(20)))
+    broker.produce("c", range(20, 30), "-X", "transactional.id=t1")
+    process = job(shop, broker, "c")
+    equal(process.wait(60), 0)
+    equal(ids(shop, "ns.c"), list(range(30)))
+
+
+def main():
+    if shutil.which("kcat") is None or not os.path.exists(ENGINE) or shutil.which("java") is None:
+        print("SKIPPED: no kcat, no Java, or no tool that starts a broker")
+        return harness.SKIPPED
+    with harness.Workshop() as shop:
+        broker = Broker(shop.path("kafka"))
+        try:
+            for fn in (killed_commands, killed_brokers, transactions):
+                case(fn.__name__.replace("_", " "), fn, shop, broker)
+        finally:
+            broker.stop()
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
