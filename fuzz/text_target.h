@@ -16,7 +16,7 @@ static const char text_schema[] =
     "y: string>, t: list<int>>";
 
 static inline tarn_code skip_record(void *ctx, int64_t line, tarn_str raw, tarn_str reason,
-                             tarn_error *err) {
+                                    tarn_error *err) {
     (void)ctx;
     (void)err;
     fuzz_check(line > 0 && reason.len > 0 && (raw.len == 0 || raw.data != NULL));
@@ -34,7 +34,7 @@ static inline io_stream *open_stream(tarn_env *env, tarn_str bytes) {
 
 /* Rows read, or -1; writes them to writer where there is one. Takes stream. */
 static inline int64_t read_rows(tarn_env *env, io_stream *stream, const tarn_type *root,
-                         const text_options *options, text_writer *writer) {
+                                const text_options *options, text_writer *writer) {
     tarn_error err = TARN_ERROR_INIT;
     text_reader *reader = NULL;
     tarn_code code = text_reader_open(env, stream, root, options, &reader, &err);
@@ -62,7 +62,8 @@ static inline int64_t read_rows(tarn_env *env, io_stream *stream, const tarn_typ
     return code == TARN_OK ? rows : -1;
 }
 
-static inline void read_with_schema(tarn_env *env, tarn_arena *arena, tarn_str bytes, text_kind kind) {
+static inline void read_with_schema(tarn_env *env, tarn_arena *arena, tarn_str bytes,
+                                    text_kind kind) {
     tarn_error err = TARN_ERROR_INIT;
     const tarn_type *root = NULL;
     int32_t next_id = 1;
