@@ -468,6 +468,154 @@ static void check_rename_and_register(fixture *f) {
     table_version_release(v);
 }
 
+/* A view "select 1" and, with text, a version of it more. */
+static tarn_code make_view(tarn_catalog *c, fixture *f, const char *name, catalog_view **out) {
+    tarn_arena *arena = &f->arena;
+    tarn_ident view = ident(f, name);
+    json_value *json = NULL;
+    view_change_set set;
+    char body[1024];
+    (void)snprintf(
+        body, sizeof body,
+        "{\"updates\":[{\"action\":\"assign-uuid\",\"uuid\":\"u-%s\"},"
+        "{\"action\":\"set-location\",\"location\":\"%s/v-%s\"},"
+        "{\"action\":\"add-schema\",\"schema\":{\"type\":\"struct\",\"schema-id\":0,\"fields\":"
+        "[{\"id\":1,\"name\":\"x\",\"required\":false,\"type\":\"long\"}]}},"
+        "{\"action\":\"add-view-version\",\"view-version\":{\"version-id\":1,\"schema-id\":-1,"
+        "\"timestamp-ms\":1,\"summary\":{},\"default-namespace\":[\"a\"],\"representations\":"
+        "[{\"type\":\"sql\",\"sql\":\"select 1\",\"dialect\":\"spark\"}]}},"
+        "{\"action\":\"set-current-view-version\",\"view-version-id\":-1}]}",
+        name, f->warehouse, name);
+    assert_ok(json_parse(arena, str_of(body), "view", &json, &err));
+    assert_ok(view_changes_from_json(arena, json, &set, &err));
+    return catalog_commit_view(c, &view, NULL, &set, out, &err);
+}
+
+static tarn_code set_view_property(tarn_catalog *c, const tarn_ident *view,
+                                   const catalog_view *base, const char *value,
+                                   catalog_view **out) {
+    tarn_property pair = {STR("k"), str_of(value)};
+    view_change change = {.kind = VIEW_SET_PROPERTIES, .properties = {1, &pair}};
+    view_change_set set = {
+        .n_uuids = 1, .uuids = &base->metadata->uuid, .n_changes = 1, .changes = &change};
+    return catalog_commit_view(c, view, base, &set, out, &err);
+}
+
+static int count_views(fixture *f, const char *ns_text) {
+    tarn_ident ns = ns_ident(f, ns_text);
+    tarn_ident *views = NULL;
+    int32_t n = -1;
+    assert_ok(catalog_list_views(f->catalog, &f->arena, &ns, &views, &n, &err));
+    return n;
+}
+
+static void check_view_changes(fixture *f) {
+    tarn_catalog *c = f->catalog;
+    catalog_view *first = NULL, *second = NULL, *third = NULL, *now = NULL;
+    tarn_ident view = ident(f, "a.v");
+    assert_ok(catalog_load_view(c, &view, &first, &err));
+    assert_ok(set_view_property(c, &view, first, "1", &second));
+    assert_code(set_view_property(c, &view, first, "2", &third), TARN_CONFLICT); /* stale */
+    assert_ok(set_view_property(c, &view, second, "none", &third));
+    assert_ok(catalog_load_view(c, &view, &now, &err));
+    assert_true(str_eq(now->metadata_location, third->metadata_location));
+    assert_true(str_is(properties_str(&now->metadata->properties, "k", ""), "none"));
+    tarn_ident r = ident(f, "b.r");
+    assert_ok(catalog_register_view(c, &r, first->metadata_location, &err));
+    assert_code(catalog_register_view(c, &r, first->metadata_location, &err), TARN_CONFLICT);
+    assert_code(catalog_register_view(c, &view, STR("/nowhere/00000-x.metadata.json"), &err),
+                TARN_NOT_FOUND);
+    catalog_view_release(first);
+    catalog_view_release(second);
+    catalog_view_release(third);
+    catalog_view_release(now);
+}
+
+static void check_views(fixture *f) {
+    tarn_catalog *c = f->catalog;
+    catalog_view *v = NULL;
+    tarn_table_version *t = NULL;
+    tarn_ident view = ident(f, "a.v");
+    tarn_ident table = ident(f, "a.t");
+    tarn_ident elsewhere = ident(f, "b.w");
+    tarn_ident nowhere = ident(f, "none.w");
+    make_ns(f, "a");
+    make_ns(f, "b");
+    if (!catalog_has_views(c)) {
+        assert_code(make_view(c, f, "a.v", NULL), TARN_UNSUPPORTED);
+        assert_code(catalog_load_view(c, &view, &v, &err), TARN_UNSUPPORTED);
+        return;
+    }
+    assert_code(make_view(c, f, "none.v", NULL), TARN_NOT_FOUND);
+    assert_code(catalog_load_view(c, &view, &v, &err), TARN_NOT_FOUND);
+    assert_ok(make_view(c, f, "a.v", NULL));
+    assert_code(make_view(c, f, "a.v", NULL), TARN_CONFLICT);
+    assert_ok(create_in(c, f, "a.t", NULL));
+    assert_code(make_view(c, f, "a.t", NULL), TARN_CONFLICT); /* one name for both kinds */
+    assert_code(create_in(c, f, "a.v", NULL), TARN_CONFLICT);
+    assert_code(catalog_load(c, &view, &t, &err), TARN_NOT_FOUND);
+    assert_code(catalog_load_view(c, &table, &v, &err), TARN_NOT_FOUND);
+    assert_code(catalog_drop(c, &view, &err), TARN_NOT_FOUND);
+    assert_code(catalog_drop_view(c, &table, &err), TARN_NOT_FOUND);
+    assert_int_equal(count_views(f, "a"), 1);
+    assert_int_equal(count_tables(f, "a"), 1);
+    check_view_changes(f);
+    assert_code(catalog_rename_view(c, &view, &nowhere, &err), TARN_NOT_FOUND);
+    assert_code(catalog_rename_view(c, &view, &table, &err), TARN_CONFLICT);
+    assert_code(catalog_rename(c, &table, &view, &err), TARN_CONFLICT);
+    assert_code(catalog_rename_view(c, &table, &elsewhere, &err), TARN_NOT_FOUND);
+    assert_ok(catalog_rename_view(c, &view, &elsewhere, &err));
+    assert_int_equal(count_views(f, "a"), 0);
+    assert_int_equal(count_views(f, "b"), 2);
+    tarn_ident b = ns_ident(f, "b");
+    assert_code(catalog_drop_namespace(c, &b, &err), TARN_CONFLICT);
+    assert_ok(catalog_drop_view(c, &elsewhere, &err));
+    assert_code(catalog_drop_view(c, &elsewhere, &err), TARN_NOT_FOUND);
+}
+
+/* Several tables move together or not at all; what did not move leaves no document. */
+static void check_many(fixture *f) {
+    tarn_catalog *c = f->catalog;
+    tarn_outcome_kind outcome;
+    property_set p[2], q[2];
+    make_ns(f, "a");
+    tarn_table_version *old[2] = {NULL, NULL};
+    catalog_table_commit commits[2] = {{.table = ident(f, "a.t")}, {.table = ident(f, "a.u")}};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(create_in(c, f, i == 0 ? "a.t" : "a.u", &old[i]));
+        commits[i].base = old[i];
+        commits[i].set = *set_property(&p[i], old[i], "k", "1");
+    }
+    if (c->vt->commit_many == NULL) {
+        assert_code(catalog_commit_many(c, commits, 2, &outcome, &err), TARN_UNSUPPORTED);
+        assert_ok(catalog_commit_many(c, commits, 1, &outcome, &err));
+        table_version_release(old[0]);
+        table_version_release(old[1]);
+        return;
+    }
+    assert_ok(catalog_commit_many(c, commits, 2, &outcome, &err));
+    commits[0].base = load(c, f, "a.t");
+    commits[0].set = *set_property(&q[0], commits[0].base, "k", "2");
+    assert_code(catalog_commit_many(c, commits, 2, &outcome, &err), TARN_CONFLICT); /* u: stale */
+    assert_int_equal(outcome, TARN_NOT_COMMITTED);
+    tarn_table_version *now[2] = {load(c, f, "a.t"), load(c, f, "a.u")};
+    for (int i = 0; i < 2; i++) {
+        assert_true(str_is(property(now[i], "k"), "1"));
+        assert_int_equal(now[i]->metadata->n_metadata_log, 1);
+    }
+    commits[1].table = commits[0].table;
+    assert_code(catalog_commit_many(c, commits, 2, &outcome, &err), TARN_INVALID);
+    tarn_ident t = ident(f, "a.t");
+    assert_code(catalog_unregister(c, &t, old[0], &err), TARN_CONFLICT); /* it moved since */
+    assert_ok(catalog_unregister(c, &t, now[0], &err));
+    assert_ok(catalog_register(c, &t, now[0]->metadata_location, &err));
+    table_version_release(commits[0].base);
+    for (int i = 0; i < 2; i++) {
+        table_version_release(old[i]);
+        table_version_release(now[i]);
+    }
+}
+
 static void check_gzip_and_trimming(fixture *f) {
     static const char *const KEYS[][2] = {
         {"write.metadata.compression-codec", "gzip"},
@@ -864,6 +1012,7 @@ static tarn_code use_a_bit(fixture *f, tarn_env *env, tarn_arena *arena, const c
     tarn_catalog *c = NULL;
     tarn_table_version *v = NULL;
     tarn_table_version *again = NULL;
+    catalog_view *view = NULL;
     tarn_ident *found;
     int32_t n;
     tarn_properties p;
@@ -883,7 +1032,14 @@ static tarn_code use_a_bit(fixture *f, tarn_env *env, tarn_arena *arena, const c
     TRY(catalog_load(c, &m, &again, &err));
     assert_true(str_is(property(again, "k"), made));
     TRY(catalog_drop(c, &m, &err));
+    if (catalog_has_views(c)) {
+        TRY(make_view(c, f, made, &view));
+        TRY(set_view_property(c, &m, view, made, NULL));
+        TRY(catalog_list_views(c, arena, &ns, &found, &n, &err));
+        TRY(catalog_drop_view(c, &m, &err));
+    }
 done:
+    catalog_view_release(view);
     table_version_release(v);
     table_version_release(again);
     catalog_close(c);
@@ -911,6 +1067,10 @@ static void check_memory(fixture *f) {
         tarn_code rest =
             catalog_drop(f->catalog, &m, &err); /* so that the next has as much to do */
         assert_true(rest == TARN_NOT_FOUND || (rest == TARN_OK && code != TARN_OK));
+        if (catalog_has_views(f->catalog)) {
+            rest = catalog_drop_view(f->catalog, &m, &err);
+            assert_true(rest == TARN_NOT_FOUND || (rest == TARN_OK && code != TARN_OK));
+        }
         assert_true(k < 100000);
         /* Best efforts go without, and what was sent may be found done or stay unknown. */
         assert_true(code == TARN_OK ||
@@ -945,6 +1105,8 @@ CASE(commit)
 CASE(bad_commits)
 CASE(names)
 CASE(rename_and_register)
+CASE(views)
+CASE(many)
 CASE(gzip_and_trimming)
 CASE(race)
 CASE(race_with_trimming)
@@ -963,6 +1125,8 @@ int main(void) {
         cmocka_unit_test(conforms_bad_commits),
         cmocka_unit_test(conforms_names),
         cmocka_unit_test(conforms_rename_and_register),
+        cmocka_unit_test(conforms_views),
+        cmocka_unit_test(conforms_many),
         cmocka_unit_test(conforms_gzip_and_trimming),
         cmocka_unit_test(conforms_race),
         cmocka_unit_test(conforms_race_with_trimming),
