@@ -20,5 +20,8 @@
 #define LIMIT_CHANGED_ROWS_BYTES  (4096ull << 20) /* telling changed rows of a commit from moved */
 #define LIMIT_THREADS             1024            /* worker threads of one env */
 #define LIMIT_OPEN_WRITERS        1000 /* partitions open at once; then the coldest closes */
+#define LIMIT_HTTP_HEADERS        256  /* headers of one answer */
+#define LIMIT_HTTP_HEADER_BYTES   (256u << 10) /* the same, in bytes */
+#define LIMIT_SQL_TEXT_BYTES      (16u << 20)  /* one text given to a catalog's database */
 
 #endif

@@ -11,6 +11,7 @@
  *    not ask for: what it read about names is true until it ends, also beside other engines, whose
  *    inserts wait for it. */
 #include "base/buf.h"
+#include "base/limits.h"
 #include "catalog/sql_db.h"
 
 #ifdef TARN_POSTGRES
@@ -27,7 +28,6 @@
 #define RECONNECT_WAIT_MS 250
 #define MAX_ARGS          8
 #define TEXT_OID          25
-#define LIMIT_ARG_BYTES   (16u << 20)
 
 typedef struct postgres_db {
     sql_db base;
@@ -231,7 +231,7 @@ static tarn_code send_one(postgres_db *db, const char *sql, int n_args, const ta
     tarn_assert(n_args <= MAX_ARGS);
     db->lost = false;
     for (int i = 0; i < n_args; i++) {
-        if (args[i].len > LIMIT_ARG_BYTES) {
+        if (args[i].len > LIMIT_SQL_TEXT_BYTES) {
             return err_set(err, TARN_LIMIT, "a text of %zu bytes was too long for catalog %s",
                            args[i].len, db->label);
         }
@@ -444,12 +444,12 @@ tarn_code sql_open_postgres(tarn_env *env, tarn_str uri, sql_db **out, tarn_erro
     char *why = NULL;
     tarn_code code = TARN_OK;
     arena_init(&arena, env);
-    if (uri.len > LIMIT_ARG_BYTES || memchr(uri.data, 0, uri.len) != NULL) {
+    if (uri.len > LIMIT_SQL_TEXT_BYTES || memchr(uri.data, 0, uri.len) != NULL) {
         TRY(err_set(err, TARN_INVALID, "the address of the catalog's database was not one"));
     }
     const char *text = as_libpq(&arena, uri);
-    db = env_calloc(env, 1, sizeof *db);
-    if (text == NULL || db == NULL) {
+    db = text != NULL ? env_calloc(env, 1, sizeof *db) : NULL;
+    if (db == NULL) {
         TRY(err_nomem(err));
     }
     db->base = (sql_db){&POSTGRES_VTABLE, env, db->label};

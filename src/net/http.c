@@ -14,10 +14,8 @@
 #include <curl/curl.h>
 #include <pthread.h>
 
-#define CONNECT_MS       10000
-#define ANSWER_MS        60000
-#define MAX_HEADERS      256
-#define MAX_HEADER_BYTES (256u << 10)
+#define CONNECT_MS 10000
+#define ANSWER_MS  60000
 
 typedef struct idle_handle {
     CURL *curl;
@@ -151,7 +149,7 @@ static tarn_code add_header(exchange *x, tarn_str line) {
 static size_t take_header(char *data, size_t size, size_t n, void *ctx) {
     exchange *x = ctx;
     x->header_bytes += size * n;
-    if (x->header_bytes > MAX_HEADER_BYTES || x->response.n_headers >= MAX_HEADERS) {
+    if (x->header_bytes > LIMIT_HTTP_HEADER_BYTES || x->response.n_headers >= LIMIT_HTTP_HEADERS) {
         x->code = err_set(x->err, TARN_LIMIT, "%s answered with too many headers", x->label);
         return 0;
     }

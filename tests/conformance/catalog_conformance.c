@@ -1052,7 +1052,7 @@ static void check_memory(fixture *f) {
         return; /* another env could not see the store */
     }
     make_ns(f, "a");
-    for (uint64_t k = 1; failed; k += test_every() ? 1 : 5) {
+    for (uint64_t k = 1; failed; k += test_every() ? 2 : 7) {
         fail_alloc plan;
         tarn_arena arena;
         char made[32];
