@@ -527,7 +527,11 @@ static tarn_code make_steps(changes *c, const tarn_snapshot *last, tarn_error *e
     for (int32_t i = 0; i < n; i++) {
         const bool last_one = i + 1 == n;
         commit_step step = {i > 0 ? snapshots[i - 1]->snapshot_id : from, snapshots[i]->snapshot_id,
-                            snapshot_operation_of(snapshots[i]) == OPERATION_APPEND};
+                            false};
+        /* a first snapshot may only seem to be one, its ancestors having been expired: then all its
+         * rows are new to whoever reads from here on */
+        step.append = step.before != TARN_NO_SNAPSHOT &&
+                      snapshot_operation_of(snapshots[i]) == OPERATION_APPEND;
         if (c->options.net) {
             step = (commit_step){from, step.after, false};
         }

@@ -68,7 +68,14 @@ static tarn_code add_manifests(tarn_arena *arena, tarn_store *store, const tarn_
     int32_t n;
     tarn_code code = snapshot_manifests(arena, store, snapshot, &manifests, &n, err);
     for (int32_t i = 0; i < n && code == TARN_OK; i++) {
-        if (manifests[i].is_deletes || manifests[i].added_snapshot_id != snapshot->snapshot_id) {
+        const bool older = manifests[i].added_snapshot_id != snapshot->snapshot_id;
+        if (older && snapshot->parent_id == TARN_NO_SNAPSHOT) {
+            return err_set(err, TARN_NOT_FOUND,
+                           "snapshot %lld holds older files: its ancestors were expired, and what "
+                           "they appended cannot be told",
+                           (long long)snapshot->snapshot_id);
+        }
+        if (older || manifests[i].is_deletes) {
             continue;
         }
         if (to->n == to->cap) {

@@ -8,9 +8,6 @@
  * no key lies in two chunks; only a lone chunk is smaller than CHUNK_BYTES. */
 #include "read/key_set.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define CHUNK_BITS    20
 #define CHUNK_BYTES   ((size_t)1 << CHUNK_BITS)
 #define FIRST_CHUNK   ((size_t)1024)
@@ -150,7 +147,7 @@ static inline uint64_t hash_of(tarn_str key) {
         const uint64_t folded = (uint64_t)product ^ (uint64_t)(product >> 64);
         return folded ^ (folded >> 29);
     }
-    return XXH3_64bits(key.data, key.len);
+    return str_hash(key);
 }
 
 /* Two of the hash's bits that tell keys of one word apart. */

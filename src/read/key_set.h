@@ -1,7 +1,7 @@
 /* read/key_set.h - the keys that equality deletes name, each with the highest sequence number that
  * deletes it: one set for all delete files of the same key columns (B19).
  *
- * A key costs its bytes, 5 or 6 more, and about 12 of the table that finds it: 10 million keys of
+ * A key costs its bytes, 5 or 6 more, and 12 to 24 of the table that finds it: 10 million keys of
  * one long stay below 400 MB. What all sets of a budget take has a limit. Filled by one thread at a
  * time; read by any number when it is full. */
 #ifndef READ_KEY_SET_H

@@ -3,9 +3,6 @@
 
 #include "base/limits.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define FIRST_SLOTS ((size_t)1024)
 
 /* ---- digests ---- */
@@ -50,8 +47,11 @@ void digester_release(row_digester *d) {
 }
 
 static row_digest digest_of(const void *bytes, size_t len) {
-    const XXH128_hash_t hash = XXH3_128bits(bytes, len);
-    return (row_digest){hash.low64, hash.high64};
+    uint8_t digest_bytes[16];
+    row_digest digest;
+    str_digest(str_make(bytes, len), digest_bytes);
+    memcpy(&digest, digest_bytes, sizeof digest);
+    return digest;
 }
 
 /* Goes on from the digests of the columns before. */

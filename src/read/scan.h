@@ -21,9 +21,9 @@ typedef struct scan_options {
     int64_t limit;            /* rows; -1: all */
     int64_t batch_rows;       /* 0: 16384 */
     bool no_prune;            /* read everything, filter rows only (tests compare both) */
-    bool appends;             /* only the rows that append snapshots after from_snapshot_id (its
-                                 descendants up to snapshot_id) added, as they were added; INVALID when
-                                 one between changes rows */
+    bool appends;             /* only what append snapshots added after from_snapshot_id, an
+                                 ancestor of snapshot_id, as they added it; INVALID when a
+                                 snapshot between changed rows */
     int64_t from_snapshot_id; /* TARN_NO_SNAPSHOT: from the table's first on */
 } scan_options;
 

@@ -1,228 +1,195 @@
 #!/usr/bin/env python3
-"""Goal: tables that delete, update and merge changed are read by others as they were meant, copy-on-write and merge-on-read, and the
-commands say what is wrong. Method: a model of the rows in Python beside random commands; PyIceberg, DuckDB and the command itself
-are asked after each; what no table can take must be refused and change nothing.
+"""Goal: changes between snapshots are what reading both says. Method: tables made here by all ways of writing, and tables of
+other writers; for every commit the rows before, less those deleted, plus those inserted, must be the rows after it, no row may
+be both, and the same must hold for any two snapshots at once. What is followed is printed once.
 
-usage: test_changes.py [case...]
+usage: test_changes.py [--root DIR]
 """
-import csv
+import glob
+import gzip
 import json
+import os
 import random
+import signal
+import subprocess
 import sys
+import time
+from collections import Counter
 
 import harness
-from harness import case, equal, must_refuse, same
+from harness import case, equal
 
-NUMBERS = "id long not null, k int, s string, d double"
-OPERATIONS = ("delete", "update", "merge")
-
-
-def numbers(count, start=0):
-    return [{"id": i, "k": i % 3, "s": None if i % 5 == 0 else "s%d" % (i % 11), "d": i / 4} for i in range(start, start + count)]
+EXTRA = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 
-def lines(found):
-    return "".join(json.dumps(row) + "\n" for row in found)
+def count(found):
+    return Counter(json.dumps(row, sort_keys=True) for row in found)
 
 
-def ingest(shop, found):
-    shop.tarn("ingest", "ns.t", shop.write("rows.ndjson", lines(found)))
+def split(found, commit=None):
+    """Deleted and inserted rows of one commit, or of all."""
+    sides = {"DELETE": [], "INSERT": []}
+    for row in found:
+        kind = {"UPDATE_BEFORE": "DELETE", "UPDATE_AFTER": "INSERT"}.get(row["_change_type"], row["_change_type"])
+        if commit in (None, row["_commit_snapshot_id"]):
+            sides[kind].append({k: v for k, v in row.items() if k not in EXTRA})
+    return count(sides["DELETE"]), count(sides["INSERT"])
 
 
-def make(shop, version, mode, *options):
-    properties = [word for what in OPERATIONS for word in ("-p", "write.%s.mode=%s" % (what, mode))]
-    shop.tarn("create", "ns.t", NUMBERS, "--format-version", str(version), *properties, *options)
+def check(before, after, found, commit=None):
+    deleted, inserted = split(found, commit)
+    assert not deleted & inserted, "rows were both deleted and inserted: %s" % list(deleted & inserted)[:3]
+    assert not deleted - before, "rows were deleted that were not there: %s" % list(deleted - before)[:3]
+    harness.equal(before - deleted + inserted, after)
 
 
-def agree(shop, want, vectors):
-    same(shop.cat("ns.t").rows, want)
-    same(shop.pyiceberg_rows("ns.t"), want)
-    same(shop.duckdb_rows("ns.t"), want)
-    if vectors:
-        deletes = shop.cat("ns.t.delete_files").rows
-        named = [row["referenced_data_file"] for row in deletes]
-        equal(len(named), len(set(named)))
-        equal({row["file_format"] for row in deletes} - {"PUFFIN"}, set())
+def check_history(read, changes, history):
+    """history: snapshots, oldest first."""
+    states = {0: Counter()}
+    for snapshot in history:
+        states[snapshot] = count(read(snapshot))
+    every = changes("--to", history[-1])
+    for before, after in zip([0] + history, history):
+        check(states[before], states[after], every, after)
+    for _ in range(6):
+        i, k = sorted(random.sample(range(len(history) + 1), 2))
+        before, after = ([0] + history)[i], ([0] + history)[k]
+        check(states[before], states[after], changes("--from", before or "start", "--to", after, "--net"))
 
 
-def step(shop, rng, want):
-    """One random command, on the table and on the rows."""
-    low = rng.randrange(120)
-    high = low + rng.randrange(30)
-    where = "id >= %d and id <= %d" % (low, high)
-    what = rng.choice(("ingest", "delete", "update", "merge", "prune"))
-    if what == "ingest":
-        start = max([row["id"] for row in want], default=-1) + 1
-        ingest(shop, numbers(15, start))
-        return want + numbers(15, start)
-    if what == "delete":
-        shop.tarn("delete", "ns.t", "--where", where)
-        return [row for row in want if not low <= row["id"] <= high]
-    if what == "update":
-        shop.tarn("update", "ns.t", "--set", "s = 'u%d', d = d + k, k = 2 - k" % low, "--where", where)
-        return [{**row, "s": "u%d" % low, "d": row["d"] + row["k"], "k": 2 - row["k"]} if low <= row["id"] <= high else row for row in want]
-    if what == "prune":
-        shop.tarn("delete", "ns.t", "--where", "k = 1 and id < %d" % low)
-        return [row for row in want if not (row["k"] == 1 and row["id"] < low)]
-    source = [{"id": i, "s": "m%d" % i, "k": 1} for i in rng.sample(range(150), 12)]
-    name = "m.ndjson"
-    if rng.random() < 0.5:
-        shop.write(name, lines(source))
-    else:
-        name = "m.csv"
-        with open(shop.path(name), "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, ("s", "k", "id"))
-            writer.writeheader()
-            writer.writerows(source)
-    by_id = {row["id"]: row for row in source}
-    matched = rng.choice(("update", "delete", "ignore"))
-    rest = rng.choice(("insert", "ignore"))
-    shop.tarn("merge", "ns.t", name, "--key", "id", "--when-matched", matched, "--when-not-matched", rest)
-    have = {row["id"] for row in want}
-    if matched == "update":
-        want = [{**row, **by_id.get(row["id"], {})} for row in want]
-    elif matched == "delete":
-        want = [row for row in want if row["id"] not in by_id]
-    return want + [{"d": None, **row} for row in source if rest == "insert" and row["id"] not in have]
+class Own:
+    """A table made by the command."""
+
+    def __init__(self, shop, name, *options):
+        self.shop, self.name, self.next = shop, name, 0
+        self.ingest(20, "--create", "--partition-by", "truncate(10, k)", *options)
+
+    def ingest(self, n, *options):
+        lines = "".join('{"id":%d,"k":%d,"s":"%s"}\n' % (self.next + i, (self.next + i) % 30, "v%d" % random.randrange(5))
+                        for i in range(n))
+        self.next += n
+        self.shop.write("rows.ndjson", lines)
+        self.shop.tarn("ingest", self.name, "rows.ndjson", *options)
+
+    def step(self):
+        draw = random.randrange(5)
+        if draw == 0:
+            self.ingest(random.randrange(1, 9))
+        elif draw == 1:
+            low = random.randrange(self.next)
+            self.shop.tarn("delete", self.name, "--where", "id >= %d and id < %d" % (low, low + random.randrange(1, 6)))
+        elif draw == 2:
+            self.shop.tarn("update", self.name, "--set", "s = 'u%d'" % random.randrange(3), "--where", "id = %d" % random.randrange(self.next))
+        elif draw == 3:
+            self.shop.write("merge.ndjson", "".join('{"id":%d,"k":%d,"s":"m"}\n' % (i, i % 30)
+                                                   for i in random.sample(range(self.next + 3), 4)))
+            self.next += 3
+            self.shop.tarn("merge", self.name, "merge.ndjson", "--key", "id")
+        else:
+            self.shop.tarn("delete", self.name, "--where", "k = %d" % random.randrange(30))
+
+    def history(self):
+        found = self.shop.cat(self.name + ".history").rows
+        return [row["snapshot_id"] for row in sorted(found, key=lambda r: r["made_current_at"])]
 
 
-def changed(version, mode):
-    for seed in range(3):
-        rng = random.Random(seed)
-        options = ("--partition-by", "k") if seed == 1 else ()
-        if seed == 2:
-            options = ("-p", "write.delete.granularity=partition")
-        with harness.Workshop() as shop:
-            make(shop, version, mode, *options)
-            want = numbers(60)
-            ingest(shop, want)
-            for _ in range(9):
-                want = step(shop, rng, want)
-                agree(shop, want, version == 3)
-
-
-def copy_on_write_2():
-    """Rewritten files of version 2."""
-    changed(2, "copy-on-write")
-
-
-def copy_on_write_3():
-    """Rewritten files of version 3."""
-    changed(3, "copy-on-write")
-
-
-def merge_on_read_2():
-    """Position deletes."""
-    changed(2, "merge-on-read")
-
-
-def merge_on_read_3():
-    """Deletion vectors."""
-    changed(3, "merge-on-read")
-
-
-def told():
-    """What the commands say, as text and as JSON."""
+def own(seed, *options):
+    random.seed(seed)
     with harness.Workshop() as shop:
-        make(shop, 2, "merge-on-read")
-        ingest(shop, numbers(10))
-        answer = json.loads(shop.tarn("update", "ns.t", "--set", "s = null", "--where", "id < 3", "--json").out)
-        equal((answer["rows-updated"], answer["rows-rewritten"], answer["delete-files-added"]), (3, 0, 1))
-        equal(answer["snapshot-id"], shop.catalog().load_table("ns.t").current_snapshot().snapshot_id)
-        answer = json.loads(shop.tarn("delete", "ns.t", "--where", "id = 4", "--json").out)
-        equal((answer["rows-deleted"], answer["delete-files-added"]), (1, 1))
-        shop.write("m.ndjson", '{"id":4,"k":1}\n{"id":5,"k":1}\n')
-        answer = json.loads(shop.tarn("merge", "ns.t", "m.ndjson", "--key", "id", "--json").out)
-        equal((answer["rows-changed"], answer["rows-inserted"]), (1, 1))
-        answer = shop.tarn("update", "ns.t", "--set", "k = 1", "--where", "id = 99")
-        equal("0 rows updated" in answer.err and "nothing to commit" in answer.err, True)
+        table = Own(shop, "ns.t", *options)
+        for _ in range(10):
+            table.step()
+        check_history(lambda s: shop.cat("ns.t", "--snapshot-id", s).rows,
+                      lambda *o: shop.tarn("changes", "ns.t", "--format", "ndjson", *o).rows, table.history())
+        keyed = shop.tarn("changes", "ns.t", "--key", "id").rows
+        for commit in {row["_commit_snapshot_id"] for row in keyed}:
+            kinds = Counter((row["id"], row["_change_type"]) for row in keyed if row["_commit_snapshot_id"] == commit)
+            for (key, kind), n in kinds.items():
+                other = {"UPDATE_BEFORE": "UPDATE_AFTER", "UPDATE_AFTER": "UPDATE_BEFORE"}.get(kind)
+                assert other is None or kinds[(key, other)] == n, "%s of key %s without its other half" % (kind, key)
+                assert kind != "DELETE" or (key, "INSERT") not in kinds, "key %s was deleted and inserted" % key
 
 
-def refused():
-    """Bad input is named, and nothing changes."""
+def appends():
+    """Rows between snapshots, and as they come."""
     with harness.Workshop() as shop:
-        make(shop, 2, "merge-on-read")
-        ingest(shop, numbers(10))
-        before = shop.metadata("ns.t")
-        say = lambda *words, **more: shop.tarn(*words, check=False, **more)  # noqa: E731
-        must_refuse(say("update", "ns.t", "--set", "s = 1 +", "--where", "true"), "column", "missing")
-        must_refuse(say("update", "ns.t", "--set", "x = 1", "--where", "true"), "x", "lacks")
-        must_refuse(say("update", "ns.t", "--set", "k = 99999999999", "--where", "true"), "k")
-        must_refuse(say("update", "ns.t", "--set", "id = null", "--where", "true"), "id", "required")
-        must_refuse(say("update", "ns.t", "--set", "k = k / 0", "--where", "true"), "zero")
-        shop.write("twice.ndjson", '{"id":1}\n{"id":2}\n{"id":1}\n')
-        must_refuse(say("merge", "ns.t", "twice.ndjson", "--key", "id"), "id = 1", "rows 1 and 3")
-        shop.write("null.ndjson", '{"id":1,"k":1}\n{"k":2}\n')
-        must_refuse(say("merge", "ns.t", "null.ndjson", "--key", "id"), "id", "null", "line 2")
-        shop.write("more.csv", "id,extra\n1,2\n")
-        must_refuse(say("merge", "ns.t", "more.csv", "--key", "id"), "extra", "lacks")
-        must_refuse(say("merge", "ns.t", "twice.ndjson"), "key", "identifier")
-        must_refuse(say("merge", "ns.t", "twice.ndjson", "--key", "id", "--when-matched", "keep"), "when-matched", "keep")
-        shop.write("bad.ndjson", '{"id":1}\n{"id":"x"}\n')
-        must_refuse(say("merge", "ns.t", "bad.ndjson", "--key", "id"), "line 2")
-        shop.tarn("set", "ns.t", "write.update.mode=sometimes")
-        must_refuse(say("update", "ns.t", "--set", "k = 1", "--where", "true"), "write.update.mode", "sometimes")
-        shop.tarn("set", "ns.t", "write.update.mode=merge-on-read")
-        same(shop.cat("ns.t").rows, numbers(10))
-        equal(shop.cat("ns.t.delete_files").rows, [])
-        equal(len(shop.cat("ns.t.snapshots").rows), 1)
-        equal(before.endswith("metadata.json"), True)
+        table = Own(shop, "ns.t")
+        table.ingest(5)
+        table.ingest(7)
+        first, second, third = table.history()
+        equal(len(shop.cat("ns.t", "--from", "start", "--to", first).rows), 20)
+        equal(len(shop.cat("ns.t", "--from", first, "--to", second).rows), 5)
+        equal(sorted(r["id"] for r in shop.cat("ns.t", "--from", first).rows), list(range(20, 32)))
+        equal(shop.cat("ns.t", "--from", third).rows, [])
+        equal(len(shop.cat("ns.t", "--from", first, "--where", "id = 31").rows), 1)
+        harness.must_refuse(shop.cat("ns.t", "--from", third, "--to", first, check=False), "no ancestor", third)
+        harness.must_refuse(shop.cat("ns.t", "--from", 12345, check=False), "no snapshot 12345")
+        harness.must_refuse(shop.cat("ns.t", "--from", "x", check=False), "--from")
+        shop.tarn("delete", "ns.t", "--where", "id = 3")
+        harness.must_refuse(shop.cat("ns.t", "--from", first, check=False), "changed rows")
 
 
-def evolved():
-    """Schema and partitioning changed between the rows: files of old specs lose rows too, and rewritten rows lie in the new one."""
-    for version in (2, 3):
-        for mode in ("copy-on-write", "merge-on-read"):
-            with harness.Workshop() as shop:
-                make(shop, version, mode, "--partition-by", "k")
-                ingest(shop, numbers(30))
-                shop.tarn("alter", "ns.t", "add-partition", "bucket(4, id)")
-                shop.tarn("alter", "ns.t", "add-column", "note", "string")
-                shop.tarn("alter", "ns.t", "rename-column", "s", "text")
-                renamed = lambda row: {"id": row["id"], "k": row["k"], "text": row["s"], "d": row["d"], "note": None}  # noqa: E731
-                ingest(shop, [renamed(row) for row in numbers(30, 30)])
-                shop.tarn("delete", "ns.t", "--where", "id in (3, 4, 33, 34)")
-                shop.tarn("update", "ns.t", "--set", "note = text || '?', text = null", "--where", "k = 1 and d > 2")
-                want = [renamed(row) for row in numbers(60) if row["id"] not in (3, 4, 33, 34)]
-                want = [{**row, "note": row["text"] and row["text"] + "?", "text": None} if row["k"] == 1 and row["d"] > 2 else row
-                        for row in want]
-                agree(shop, want, version == 3)
-
-
-def from_files():
-    """Merges from files of every format, with columns of other widths and in another order."""
-    import pyarrow
-    import pyarrow.parquet
+def follow():
+    """Every appended row once, while they are appended."""
     with harness.Workshop() as shop:
-        make(shop, 2, "merge-on-read")
-        want = numbers(6)
-        ingest(shop, want)
-        table = pyarrow.table({"s": ["p1", "p9"], "id": pyarrow.array([1, 9], pyarrow.int32()), "d": pyarrow.array([0.5, 1.5], pyarrow.float32())})
-        pyarrow.parquet.write_table(table, shop.path("m.parquet"))
-        shop.tarn("merge", "ns.t", "m.parquet", "--key", "id")
-        want[1].update(s="p1", d=0.5)
-        want.append({"id": 9, "k": None, "s": "p9", "d": 1.5})
-        agree(shop, want, False)
-        shop.tarn("cat", "ns.t", "--where", "id = 9 or id = 2", "-o", "m.avro")
-        shop.tarn("merge", "ns.t", "m.avro", "--key", "id", "--when-matched", "delete")
-        want = [row for row in want if row["id"] not in (2, 9)]
-        agree(shop, want, False)
-        shop.write("m.csv", "d,id\n7.25,0\n,3\n")
-        shop.tarn("merge", "ns.t", "m.csv", "--key", "id")
-        want = [{**row, "d": {0: 7.25, 3: None}[row["id"]]} if row["id"] in (0, 3) else row for row in want]
-        agree(shop, want, False)
-        shop.tarn("merge", "ns.t", "m.csv", "--key", "id,d", "--when-not-matched", "ignore", check=False)
-        agree(shop, want, False)
+        table = Own(shop, "ns.t")
+        with open(shop.path("out"), "w", encoding="utf-8") as out:
+            reader = subprocess.Popen([harness.binary(), "cat", "ns.t", "--from", "start", "--follow", "--poll", "20"],
+                                      cwd=shop.folder, stdout=out)
+            for _ in range(5):
+                table.ingest(6)
+            end = time.time() + 30
+            while time.time() < end and sum(1 for _ in open(shop.path("out"), encoding="utf-8")) < 50:
+                time.sleep(0.05)
+            reader.send_signal(signal.SIGINT)
+            equal(reader.wait(30), 130)
+        with open(shop.path("out"), encoding="utf-8") as out:
+            equal(sorted(json.loads(line)["id"] for line in out), list(range(50)))
 
 
-CASES = [copy_on_write_2, copy_on_write_3, merge_on_read_2, merge_on_read_3, evolved, from_files, told, refused]
+def others(folder, place, root):
+    about = harness.read_json(folder, "about.json")
+    metadata = root + about["metadata"][len(place):]
+    with open(metadata, "rb") as f:
+        text = f.read()
+    document = json.loads(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text)
+    known = {s["snapshot-id"]: s for s in document.get("snapshots", [])}
+    history, at = [], document.get("current-snapshot-id")
+    while at in known:
+        history.insert(0, at)
+        at = known[at].get("parent-snapshot-id")
+    schemas = {known[s].get("schema-id") for s in history} - {None}
+    if not history or at not in (None, -1) or not schemas <= {document.get("current-schema-id")}:
+        return
+    moved = "%s=%s" % (place, root)
+
+    def run(*options):
+        answer = harness.tarn(*options, "--format", "ndjson", "--moved", moved, check=False)
+        if answer.status == harness.UNSUPPORTED and " is ORC" in answer.err:
+            raise harness.Refused(answer.err.strip()[:120])
+        assert answer.status == 0, answer
+        return answer.rows
+    check_history(lambda s: run("cat", metadata, "--snapshot-id", s), lambda *o: run("changes", metadata, *o), history)
 
 
-def main(names):
-    harness.need("pyiceberg", "duckdb", "fastavro", "pyarrow", "duckdb_extension_iceberg")
-    for fn in CASES:
-        if not names or fn.__name__ in names:
-            case(fn.__name__, fn)
+CASES = [appends, follow, own, others]
+
+
+def main(arguments):
+    place = "/tarn-fixtures/iceberg"
+    root = os.path.abspath(arguments[1]) if arguments[:1] == ["--root"] else os.path.join(harness.FIXTURES, "iceberg")
+    case("appends", appends)
+    case("follow", follow)
+    modes = ["write.delete.mode", "write.update.mode", "write.merge.mode"]
+    for mode in ("copy-on-write", "merge-on-read"):
+        for version in ("2", "3"):
+            options = [o for m in modes for o in ("--property", "%s=%s" % (m, mode))] + ["--property", "format-version=" + version]
+            for seed in range(3):
+                case("%s, version %s, seed %d" % (mode, version, seed), own, seed, *options)
+    random.seed(1)
+    for path in sorted(glob.glob(os.path.join(root, "expected", "*", "*", "about.json"))):
+        folder = os.path.dirname(path)
+        case(os.path.relpath(folder, root), others, folder, place, root)
     return harness.finish()
 
 

@@ -113,17 +113,6 @@ class Engine(harness.Workshop):
             except AssertionError as error:
                 raise AssertionError("where %s: %s" % (text, error)) from error
 
-    def may_refuse(self, name):
-        """A table with row deletes is read, or this version says that it cannot, also when asked to write what it cannot read."""
-        answer = self.cat(name, check=False)
-        if answer.status == 0:
-            return
-        before = self.spark_rows(name)
-        harness.must_refuse(answer, "row deletes", "cannot be applied by this version")
-        harness.must_refuse(self.tarn("delete", name, "--where", "id between 20 and 22", check=False), "row deletes")
-        harness.same(self.spark_rows(name), before)
-        raise harness.Refused(answer.err.strip())
-
 
 def own(text):
     """A filter of Spark's in the command's words."""
