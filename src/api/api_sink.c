@@ -157,6 +157,15 @@ tarn_code tarn_sink_write_changes(tarn_sink *sink, const struct ArrowSchema *sch
     options.by_name = true;
     options.file = "batch";
     arena_init(&arena, sink->env);
+    if (sink_waits(sink->job)) { /* what a failed checkpoint left */
+        commit_outcome commit;
+        code = sink_commit(sink->job, INT64_MAX, &commit, err);
+        table_version_release(commit.version);
+        if (code != TARN_OK) {
+            goto done;
+        }
+        root = metadata_schema(sink_version(sink->job)->metadata)->root;
+    }
     TRY(type_from_arrow(&arena, schema, &input, err));
     TRY(check_columns(input, root, err));
     TRY(project_plan(&arena, input, root, &options, &plan, err));

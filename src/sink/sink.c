@@ -185,6 +185,10 @@ static bool is_indexed(const sink_job *s) {
     return s->keys.kind == DELETE_POSITION || s->keys.kind == DELETE_VECTOR;
 }
 
+bool sink_waits(const sink_job *s) {
+    return is_indexed(s) && s->committer.pending != NULL;
+}
+
 static void fill_delta(const sink_job *s, int32_t task, delta_options *o) {
     const sink_keys *k = &s->keys;
     memset(o, 0, sizeof *o);
@@ -231,7 +235,7 @@ static tarn_code make_tasks(sink_job *s, tarn_error *err) {
     if (is_indexed(s)) {
         TRY(refresh(s, err));
     }
-    if (is_indexed(s) && s->committer.pending != NULL) {
+    if (sink_waits(s)) {
         return err_set(err, TARN_INVALID,
                        "with deletes by position a checkpoint is committed before rows of the next "
                        "are written");

@@ -67,6 +67,9 @@ tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out,
 /* A notice that this checkpoint is complete: late, twice, out of order as it may come. */
 tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out,
                       tarn_error *err) TARN_MUST_USE;
+/* Deletes by position, and a checkpoint whose commit failed: it must be committed before the next
+ * row is written. */
+bool sink_waits(const sink_job *s);
 /* Rows and data files of the last sink_commit. */
 void sink_last_commit(const sink_job *s, int64_t *rows, int32_t *files);
 /* Closes the files without making them durable: for commits of other kinds. The result is the
