@@ -3,11 +3,11 @@
 #ifndef SOURCE_KAFKA_INT_H
 #define SOURCE_KAFKA_INT_H
 
+#include "source/source_int.h"
+
 #ifdef TARN_KAFKA
 
 #include <librdkafka/rdkafka.h>
-
-#include "source/source_int.h"
 
 typedef struct kafka_partition {
     const char *topic;
