@@ -171,10 +171,18 @@ static tarn_code check_field_ids(change_work *w, const tarn_spec *spec) {
     return TARN_OK;
 }
 
+/* What the fields of a new spec or order are of: the current schema, or the last added while none is
+ * current. NULL: none. */
+static const tarn_schema *binding_schema(const change_work *w) {
+    const tarn_schema *schema = metadata_schema(&w->m);
+    return schema != NULL || w->last_schema < 0 ? schema
+                                                : metadata_schema_by_id(&w->m, w->last_schema);
+}
+
 static tarn_code add_spec(change_work *w, const tarn_change *c) {
     tarn_metadata *m = &w->m;
     int32_t id = 0;
-    const tarn_schema *schema = metadata_schema(m);
+    const tarn_schema *schema = binding_schema(w);
     for (int32_t i = 0; i < m->n_specs; i++) {
         if (spec_same(m->specs[i], c->spec)) {
             w->last_spec = m->specs[i]->spec_id;
@@ -183,7 +191,7 @@ static tarn_code add_spec(change_work *w, const tarn_change *c) {
         id = m->specs[i]->spec_id >= id ? m->specs[i]->spec_id + 1 : id;
     }
     if (schema == NULL) {
-        return err_set(w->err, TARN_INVALID, "a partition spec came before a current schema");
+        return err_set(w->err, TARN_INVALID, "a partition spec came before a schema");
     }
     tarn_code code = spec_check_sources(schema->root, c->spec, w->err);
     if (code == TARN_OK) {
@@ -238,7 +246,7 @@ static tarn_code add_sort_order(change_work *w, const tarn_change *c) {
     tarn_metadata *m = &w->m;
     bool unsorted = c->sort_order->n_fields == 0;
     int32_t id = unsorted ? 0 : 1; /* 0 is kept for unsorted */
-    const tarn_schema *schema = metadata_schema(m);
+    const tarn_schema *schema = binding_schema(w);
     for (int32_t i = 0; i < m->n_sort_orders; i++) {
         if (sort_order_same(m->sort_orders[i], c->sort_order)) {
             w->last_order = m->sort_orders[i]->order_id;
@@ -249,7 +257,7 @@ static tarn_code add_sort_order(change_work *w, const tarn_change *c) {
         }
     }
     if (schema == NULL) {
-        return err_set(w->err, TARN_INVALID, "a sort order came before a current schema");
+        return err_set(w->err, TARN_INVALID, "a sort order came before a schema");
     }
     tarn_code code = sort_order_check_sources(schema->root, c->sort_order, w->err);
     tarn_sort_order *order = ARENA_NEW(w->arena, tarn_sort_order);
@@ -308,9 +316,12 @@ static tarn_code add_snapshot(change_work *w, const tarn_change *c) {
         return err_set(w->err, TARN_INVALID, "snapshot id %lld %s", (long long)s->snapshot_id,
                        s->snapshot_id < 0 ? "is negative" : "is there already");
     }
-    /* one without a parent stands on nothing that could be newer: a table was replaced */
-    if (m->format_version > 1 && s->sequence_number <= m->last_sequence_number &&
-        s->parent_id != TARN_NO_SNAPSHOT) {
+    /* the first one of a table that was replaced whole, main taken away before it, stands on nothing
+     * that could be newer; the last number stays the highest (B31) */
+    bool replaced = s->parent_id == TARN_NO_SNAPSHOT && w->base != NULL &&
+                    metadata_ref(w->base, STR(TARN_MAIN_BRANCH)) != NULL &&
+                    metadata_ref(m, STR(TARN_MAIN_BRANCH)) == NULL;
+    if (m->format_version > 1 && s->sequence_number <= m->last_sequence_number && !replaced) {
         return err_set(w->err, TARN_CONFLICT, /* it was made on an older table */
                        "snapshot %lld: sequence number %lld is not above the last one, %lld",
                        (long long)s->snapshot_id, (long long)s->sequence_number,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "dml/purge.h"
+#include "iceberg/location.h"
 #include "service/service_int.h"
 
 tarn_code rest_list_tables(service_request *r, service_reply *reply, tarn_error *err) {
@@ -123,6 +124,19 @@ static tarn_code check_free(service_request *r, const tarn_ident *table, tarn_er
     return code;
 }
 
+/* Some clients write their first manifests into a folder that they take to be there, as it is when a
+ * table was created at once. A file that is begun and given up makes it, where folders are a thing.
+ */
+static void make_metadata_folder(service_request *r, const tarn_metadata *m) {
+    tarn_store *store = r->service->catalog->store;
+    tarn_str path;
+    io_sink *sink = NULL;
+    if (location_metadata_file(&r->arena, m, STR("staged"), &path, NULL) == TARN_OK &&
+        store_create(store, path, STORE_CREATE, &sink, NULL) == TARN_OK) {
+        sink->abort(sink);
+    }
+}
+
 static tarn_code stage_table(service_request *r, service_reply *reply, const tarn_ident *table,
                              metadata_new_options *options, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -135,6 +149,7 @@ static tarn_code stage_table(service_request *r, service_reply *reply, const tar
                                      err));
     }
     TRY(metadata_new(&r->arena, options, &m, err));
+    make_metadata_folder(r, m);
     TRY(rest_put_table(reply, m, STR_NULL, true, err));
 done:
     return code;
