@@ -171,8 +171,8 @@ static tarn_code check_field_ids(change_work *w, const tarn_spec *spec) {
     return TARN_OK;
 }
 
-/* What the fields of a new spec or order are of: the current schema, or the last added while none is
- * current. NULL: none. */
+/* What the fields of a new spec or order are of: the current schema, or the last added while none
+ * is current. NULL: none. */
 static const tarn_schema *binding_schema(const change_work *w) {
     const tarn_schema *schema = metadata_schema(&w->m);
     return schema != NULL || w->last_schema < 0 ? schema
@@ -316,8 +316,8 @@ static tarn_code add_snapshot(change_work *w, const tarn_change *c) {
         return err_set(w->err, TARN_INVALID, "snapshot id %lld %s", (long long)s->snapshot_id,
                        s->snapshot_id < 0 ? "is negative" : "is there already");
     }
-    /* the first one of a table that was replaced whole, main taken away before it, stands on nothing
-     * that could be newer; the last number stays the highest (B31) */
+    /* the first one of a table that was replaced whole, main taken away before it, stands on
+     * nothing that could be newer; the last number stays the highest (B31) */
     bool replaced = s->parent_id == TARN_NO_SNAPSHOT && w->base != NULL &&
                     metadata_ref(w->base, STR(TARN_MAIN_BRANCH)) != NULL &&
                     metadata_ref(m, STR(TARN_MAIN_BRANCH)) == NULL;

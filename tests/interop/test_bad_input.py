@@ -304,7 +304,7 @@ def missing_things():
         os.mkdir(shop.path("folder"))
         for answer, status, words in [
                 (("ingest", "ns.t", "none.csv"), NOT_FOUND, "none.csv"), (("ingest", "ns.t", "two.ndjson", "none.csv"), NOT_FOUND, "none.csv"),
-                (("ingest", "ns.t", "folder"), INVALID, "folder"), (("file", "cat", "none.parquet"), NOT_FOUND, "none.parquet"),
+                (("ingest", "ns.t", "nofolder/"), NOT_FOUND, "nofolder"), (("file", "cat", "none.parquet"), NOT_FOUND, "none.parquet"),
                 (("file", "cat", "folder"), INVALID, "folder"), (("ingest", "ns.other", "two.ndjson"), NOT_FOUND, "ns.other"),
                 (("cat", "ns.other"), NOT_FOUND, "ns.other"), (("cat", "other.t"), NOT_FOUND, "other.t"), (("ls", "other"), NOT_FOUND, "other"),
                 (("cat", "ns.t.nonsense"), NOT_FOUND, "nonsense"), (("drop", "ns.other"), NOT_FOUND, "ns.other"),

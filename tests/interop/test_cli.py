@@ -328,7 +328,7 @@ def delete_rows():
         loaded(shop, "--partition-by", "kind")
         shop.tarn("alter", "app.events", "branch", "draft")
         equal({k: v for k, v in json.loads(shop.tarn("delete", "app.events", "-w", "kind = 'click'", "--json").out).items() if k != "snapshot-id"},
-              {"rows-deleted": 3, "rows-rewritten": 0, "files-removed": 1})
+              {"rows-deleted": 3, "rows-rewritten": 0, "files-removed": 1, "delete-files-added": 0})
         answer = shop.tarn("delete", "app.events", "-w", "id = 1")
         assert answer.out == "" and "1 row deleted, 2 rewritten" in answer.err, answer
         nothing = json.loads(shop.tarn("delete", "app.events", "-w", "id = 1", "--json").out)

@@ -146,11 +146,32 @@ static void sequence_numbers_grow(void **state) { /* B31 */
     bench_open(&b, 2);
     int64_t t = b.m->last_updated_ms;
     assert_int_equal(commit(&b, 11, -1, 4, t), TARN_OK);
-    assert_int_equal(commit(&b, 12, -1, 4, t), TARN_INVALID); /* even without a parent */
-    assert_int_equal(commit(&b, 12, 11, 3, t), TARN_INVALID);
+    assert_int_equal(commit(&b, 12, 11, 4, t), TARN_CONFLICT); /* made on an older table */
+    assert_int_equal(commit(&b, 12, 11, 3, t), TARN_CONFLICT);
     assert_int_equal(commit(&b, 11, 11, 5, t), TARN_INVALID); /* the id is there */
     assert_int_equal(b.m->last_sequence_number, 4);
+    assert_int_equal(commit(&b, 12, -1, 4, t), TARN_CONFLICT); /* even without a parent */
     assert_int_equal(commit(&b, 12, 11, 5, t), TARN_OK);
+    assert_int_equal(b.m->last_sequence_number, 5);
+    bench_close(&b);
+}
+
+/* The first snapshot of a table that is replaced whole may be late: it stands on nothing, and the
+ * last number stays the highest. */
+static void replaced_tables_begin_anew(void **state) {
+    (void)state;
+    bench b;
+    bench_open(&b, 2);
+    int64_t t = b.m->last_updated_ms;
+    assert_int_equal(commit(&b, 11, -1, 4, t), TARN_OK);
+    tarn_snapshot late = snapshot(12, -1, 2, t + 1);
+    tarn_change changes[] = {{.kind = CHANGE_REMOVE_SNAPSHOT_REF, .text = STR("main")},
+                             add(&late),
+                             point("main", 12, false)};
+    assert_int_equal(apply(&b, NULL, 0, changes + 1, 2, t + 1), TARN_CONFLICT);
+    assert_int_equal(apply(&b, NULL, 0, changes, 3, t + 1), TARN_OK);
+    assert_int_equal(b.m->last_sequence_number, 4);
+    assert_int_equal(b.m->current_snapshot_id, 12);
     bench_close(&b);
 }
 
@@ -392,6 +413,7 @@ int main(void) {
         cmocka_unit_test(append_moves_main),
         cmocka_unit_test(requirements),
         cmocka_unit_test(sequence_numbers_grow),
+        cmocka_unit_test(replaced_tables_begin_anew),
         cmocka_unit_test(references),
         cmocka_unit_test(removed_snapshots_take_what_hangs_on_them),
         cmocka_unit_test(group_commit_leaves_one_log_entry),
