@@ -92,11 +92,17 @@ tarn_code manifest_list_read(tarn_arena *arena, io_source *source, const tarn_ma
 /* v3: gives every data manifest that has no first_row_id its own, from next on, in list order;
  * returns the id after the last (less next: the snapshot's added-rows). */
 int64_t manifest_assign_row_ids(tarn_manifest *manifests, int32_t n, int64_t next);
+/* An entry of the header's metadata, in arena; data NULL: absent. source stays the caller's. */
+tarn_code manifest_list_property(tarn_arena *arena, io_source *source, const char *key,
+                                 tarn_str *out, tarn_error *err) TARN_MUST_USE;
+#define MANIFEST_LIST_MAX_EXTRA 4
 typedef struct manifest_list_options {
     int32_t format_version;
     int64_t snapshot_id, parent_id, sequence_number;
     int64_t first_row_id; /* v3; -1 */
     tarn_str codec;
+    tarn_properties extra; /* more entries of the header's metadata: at most
+                              MANIFEST_LIST_MAX_EXTRA */
 } manifest_list_options;
 /* Manifests with sequence_number -1 get the snapshot's. Writes to sink, and leaves it to the caller
  * to finish it (or, after a failure, to abort it). */

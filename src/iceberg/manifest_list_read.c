@@ -239,3 +239,25 @@ done:
     avro_close(file);
     return code;
 }
+
+tarn_code manifest_list_property(tarn_arena *arena, io_source *source, const char *key,
+                                 tarn_str *out, tarn_error *err) {
+    io_source *lent = NULL;
+    avro_file *file = NULL;
+    tarn_str value;
+    tarn_code code = TARN_OK;
+    *out = STR_NULL;
+    TRY(manifest_lend_source(source, &lent, err));
+    TRY(avro_open(arena->env, lent, &file, err));
+    lent = NULL;
+    if (avro_file_meta(file, key, &value)) {
+        *out = arena_str(arena, value);
+        code = out->data != NULL ? TARN_OK : err_nomem(err);
+    }
+done:
+    if (lent != NULL) {
+        lent->close(lent);
+    }
+    avro_close(file);
+    return code;
+}

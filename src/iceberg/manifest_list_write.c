@@ -129,7 +129,7 @@ done:
 static tarn_code open_list(tarn_arena *arena, const manifest_list_options *o, const tarn_type *type,
                            io_sink *sink, avro_writer **out, tarn_error *err) {
     avro_write_options options = AVRO_WRITE_OPTIONS_INIT;
-    avro_meta meta[5];
+    avro_meta meta[5 + MANIFEST_LIST_MAX_EXTRA];
     size_t n = 0;
     int codec = 0;
     tarn_code code = manifest_codec(o->codec, &codec, err);
@@ -152,6 +152,10 @@ static tarn_code open_list(tarn_arena *arena, const manifest_list_options *o, co
     }
     if (code != TARN_OK) {
         return code;
+    }
+    tarn_assert(o->extra.count <= MANIFEST_LIST_MAX_EXTRA);
+    for (int32_t i = 0; i < o->extra.count; i++) {
+        meta[n++] = (avro_meta){o->extra.items[i].key, o->extra.items[i].value};
     }
     options.record_name = STR("manifest_file");
     options.meta = meta;
