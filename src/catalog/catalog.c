@@ -140,6 +140,24 @@ tarn_code catalog_commit(tarn_catalog *c, const tarn_ident *table, tarn_table_ve
     return code;
 }
 
+bool catalog_offers_files(tarn_catalog *c) {
+    return c->vt->commit_files != NULL && c->vt->offers_files(c);
+}
+
+tarn_code catalog_commit_files(tarn_catalog *c, const tarn_ident *table, tarn_str body,
+                               tarn_outcome_kind *outcome, int64_t *snapshot_id, tarn_error *err) {
+    *outcome = TARN_NOT_COMMITTED;
+    *snapshot_id = TARN_NO_SNAPSHOT;
+    tarn_code code = ident_check_table(table, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    code = c->vt->commit_files(c, table, body, outcome, snapshot_id, err);
+    tarn_assert((code == TARN_OK) == (*outcome == TARN_COMMITTED));
+    tarn_assert((code == TARN_COMMIT_UNKNOWN) == (*outcome == TARN_OUTCOME_UNKNOWN));
+    return code;
+}
+
 tarn_code catalog_register(tarn_catalog *c, const tarn_ident *table, tarn_str metadata_location,
                            tarn_error *err) {
     tarn_code code = ident_check_table(table, err);

@@ -72,6 +72,13 @@ typedef struct catalog_vtable {
     tarn_code (*commit)(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
                         const tarn_change_set *set, tarn_outcome_kind *outcome,
                         tarn_table_version **out, tarn_error *err);
+    /* NULL, or whether the catalog takes write results itself (batch commit). */
+    bool (*offers_files)(tarn_catalog *c);
+    /* Commits write results (body: write/commit/request_json.h, with a commit id) once, however
+     * often they are sent; outcome is always filled, snapshot_id (TARN_NO_SNAPSHOT: there was
+     * nothing to do) when committed. */
+    tarn_code (*commit_files)(tarn_catalog *c, const tarn_ident *table, tarn_str body,
+                              tarn_outcome_kind *outcome, int64_t *snapshot_id, tarn_error *err);
     /* NULL: a commit without a base does. A catalog that has it chooses the table's uuid and, where
      * options name none, its location. */
     tarn_code (*create_table)(tarn_catalog *c, const tarn_ident *table,
@@ -136,6 +143,10 @@ tarn_code catalog_load(tarn_catalog *c, const tarn_ident *table, tarn_table_vers
 tarn_code catalog_commit(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
                          const tarn_change_set *set, tarn_outcome_kind *outcome,
                          tarn_table_version **out, tarn_error *err) TARN_MUST_USE;
+bool catalog_offers_files(tarn_catalog *c);
+tarn_code catalog_commit_files(tarn_catalog *c, const tarn_ident *table, tarn_str body,
+                               tarn_outcome_kind *outcome, int64_t *snapshot_id,
+                               tarn_error *err) TARN_MUST_USE;
 tarn_code catalog_register(tarn_catalog *c, const tarn_ident *table, tarn_str metadata_location,
                            tarn_error *err) TARN_MUST_USE;
 tarn_code catalog_rename(tarn_catalog *c, const tarn_ident *from, const tarn_ident *to,

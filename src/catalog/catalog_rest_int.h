@@ -43,6 +43,10 @@ tarn_code remote_load(tarn_catalog *c, const tarn_ident *table, tarn_table_versi
 tarn_code remote_commit_table(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
                               const tarn_change_set *set, tarn_outcome_kind *outcome,
                               tarn_table_version **out, tarn_error *err);
+/* remote_files.c */
+bool remote_offers_files(tarn_catalog *c);
+tarn_code remote_commit_files(tarn_catalog *c, const tarn_ident *table, tarn_str body,
+                              tarn_outcome_kind *outcome, int64_t *snapshot_id, tarn_error *err);
 tarn_code remote_create_table(tarn_catalog *c, const tarn_ident *table,
                               const metadata_new_options *options, tarn_table_version **out,
                               tarn_error *err);

@@ -1,17 +1,27 @@
-/* service/queue.c - see queue.h. A queue lives as long as somebody waits in it. */
+/* service/queue.c - see queue.h: who leads, and what is remembered of tables.
+ *
+ * A caller that finds nobody at work leads: it takes all that waits, its own job among it, and
+ * decides it; then the first of those that came meanwhile leads. */
 #include "service/queue.h"
 
-#include "base/map.h"
+#include "service/group.h"
 
-#define MAX_ATTEMPTS 20
-#define BACKOFF_MS   10
+/* Where very many commit at once, swaps of one table begin no closer than this: groups grow, and
+ * snapshots stay few (a store that takes some 15 conditional writes of a key in a second sets no
+ * other pace). */
+#define PACE_JOBS 128
+#define PACE_US   67000
+#define MAX_IDLE  32 /* tables that are remembered without a commit at work */
 
 typedef struct commit_queue {
     char *key;
     commit_job *first, *last; /* that wait */
     bool busy;                /* a leader is at work */
-    int waiters;              /* callers that hold it */
-    pthread_cond_t turn;
+    int users;                /* callers that hold it */
+    uint64_t used;
+    tarn_table_version *known; /* NULL: nothing */
+    commit_index index;        /* the leader's */
+    int64_t swap_us;           /* when the last group began; 0: it was small */
     struct commit_queue *next;
 } commit_queue;
 
@@ -19,8 +29,10 @@ struct commit_queues {
     tarn_env *env;
     tarn_catalog *catalog;
     service_counters *counters;
-    pthread_mutex_t lock;
-    commit_queue *queues; /* of tables with commits at work: few */
+    pthread_mutex_t lock; /* of all that follows, and of the queues but for what is the leader's */
+    commit_queue *queues;
+    int idle;
+    uint64_t clock;
 };
 
 tarn_code commit_queues_new(tarn_env *env, tarn_catalog *catalog, service_counters *counters,
@@ -37,130 +49,42 @@ tarn_code commit_queues_new(tarn_env *env, tarn_catalog *catalog, service_counte
     return TARN_OK;
 }
 
+static void drop_queue(commit_queues *q, commit_queue *queue) {
+    commit_queue **at = &q->queues;
+    while (*at != queue) {
+        at = &(*at)->next;
+    }
+    *at = queue->next;
+    table_version_release(queue->known);
+    commit_index_release(&queue->index);
+    env_free(q->env, queue->key);
+    env_free(q->env, queue);
+}
+
 void commit_queues_free(commit_queues *q) {
     if (q != NULL) {
-        tarn_assert(q->queues == NULL);
+        while (q->queues != NULL) {
+            tarn_assert(q->queues->users == 0);
+            drop_queue(q, q->queues);
+        }
         (void)pthread_mutex_destroy(&q->lock);
         env_free(q->env, q);
     }
 }
 
-/* One round of a leader: the jobs it took, on one base. */
-typedef struct round {
-    commit_queues *queues;
-    const tarn_ident *table;
-    tarn_arena arena;
-    tarn_table_version *base;
-    const tarn_metadata *now; /* base with the jobs applied so far */
-    tarn_change *changes;     /* of all jobs that hold */
-    int32_t n_changes, cap;
-} round;
-
-static tarn_code add_changes(round *rd, const tarn_change_set *set, tarn_error *err) {
-    if (rd->n_changes + set->n_changes > rd->cap) {
-        int32_t cap = (rd->n_changes + set->n_changes) * 2;
-        tarn_change *changes =
-            arena_grow(&rd->arena, rd->changes, (size_t)rd->cap * sizeof *changes,
-                       (size_t)cap * sizeof *changes);
-        if (changes == NULL) {
-            return err_nomem(err);
-        }
-        rd->changes = changes;
-        rd->cap = cap;
-    }
-    if (set->n_changes > 0) {
-        memcpy(rd->changes + rd->n_changes, set->changes,
-               (size_t)set->n_changes * sizeof *set->changes);
-    }
-    rd->n_changes += set->n_changes;
-    return TARN_OK;
-}
-
-/* A job that does not hold is done, with its reason; the others are not touched by it. */
-static void apply_job(round *rd, commit_job *job) {
-    tarn_code code = TARN_OK;
-    tarn_change_set set;
-    const tarn_metadata *next;
-    memset(&set, 0, sizeof set);
-    err_reset(&job->err);
-    TRY(job->make(job, &rd->arena, rd->now, &set, &job->err));
-    TRY(change_check(rd->now, &set, &job->err));
-    TRY(change_apply(&rd->arena, rd->now, &set, env_now_ms(rd->queues->env), &next, &job->err));
-    TRY(add_changes(rd, &set, &job->err));
-    rd->now = next;
-done:
-    job->code = code;
-}
-
-static tarn_code run_round(round *rd, commit_job *jobs, tarn_error *err) {
-    tarn_catalog *catalog = rd->queues->catalog;
-    tarn_change_set set;
-    tarn_requirement same;
-    tarn_outcome_kind outcome;
-    tarn_table_version *version = NULL;
-    tarn_code code = TARN_OK;
-    TRY(catalog_load(catalog, rd->table, &rd->base, err));
-    rd->now = rd->base->metadata;
-    for (commit_job *job = jobs; job != NULL; job = job->next) {
-        apply_job(rd, job);
-    }
-    if (rd->n_changes > 0) {
-        memset(&set, 0, sizeof set);
-        same = (tarn_requirement){REQUIRE_UUID, rd->base->metadata->table_uuid, 0};
-        set.requirements = &same;
-        set.n_requirements = rd->base->metadata->table_uuid.len > 0 ? 1 : 0;
-        set.changes = rd->changes;
-        set.n_changes = rd->n_changes;
-        TRY(catalog_commit(catalog, rd->table, rd->base, &set, &outcome, &version, err));
-    } else {
-        version = table_version_keep(rd->base);
-    }
-    for (commit_job *job = jobs; job != NULL; job = job->next) {
-        if (job->code == TARN_OK) {
-            job->version = table_version_keep(version);
-        }
-    }
-done:
-    table_version_release(version);
-    return code;
-}
-
-static void lead(commit_queues *q, const tarn_ident *table, commit_job *jobs) {
-    tarn_error err = TARN_ERROR_INIT;
-    tarn_code code = TARN_CONFLICT;
-    for (int attempt = 1; attempt <= MAX_ATTEMPTS && code == TARN_CONFLICT; attempt++) {
-        round rd;
-        memset(&rd, 0, sizeof rd);
-        rd.queues = q;
-        rd.table = table;
-        arena_init(&rd.arena, q->env);
-        if (attempt > 1) { /* another service moved the pointer */
-            env_sleep_ms(q->env,
-                         (int64_t)(env_random_u64(q->env) % (BACKOFF_MS * (uint64_t)attempt)));
-        }
-        err_reset(&err);
-        code = run_round(&rd, jobs, &err);
-        table_version_release(rd.base);
-        arena_release(&rd.arena);
-    }
-    for (commit_job *job = jobs; job != NULL; job = job->next) {
-        if (job->code == TARN_OK && code != TARN_OK) {
-            job->code = code;
-            job->err = err;
-        }
-        counters_commit(q->counters, job->code);
-    }
-    counters_group(q->counters);
-}
-
-static commit_queue *find_queue(commit_queues *q, const char *key) {
-    commit_queue *queue = q->queues;
-    while (queue != NULL && strcmp(queue->key, key) != 0) {
-        queue = queue->next;
+static commit_queue *add_queue(commit_queues *q, char *key) {
+    commit_queue *queue = env_calloc(q->env, 1, sizeof *queue);
+    if (queue != NULL) {
+        queue->key = key;
+        commit_index_init(&queue->index, q->env);
+        queue->next = q->queues;
+        q->queues = queue;
+        q->idle++; /* until it is taken */
     }
     return queue;
 }
 
+/* Under the lock. NULL: no memory. */
 static commit_queue *take_queue(commit_queues *q, const tarn_ident *table, tarn_error *err) {
     tarn_buf key;
     commit_queue *queue = NULL;
@@ -169,67 +93,92 @@ static commit_queue *take_queue(commit_queues *q, const tarn_ident *table, tarn_
         buf_release(&key);
         return NULL;
     }
-    queue = find_queue(q, (const char *)key.data);
+    queue = q->queues;
+    while (queue != NULL && strcmp(queue->key, (const char *)key.data) != 0) {
+        queue = queue->next;
+    }
     if (queue == NULL) {
-        queue = env_calloc(q->env, 1, sizeof *queue);
+        queue = add_queue(q, (char *)key.data);
         if (queue == NULL) {
             (void)err_nomem(err);
-            buf_release(&key);
-            return NULL;
+        } else {
+            memset(&key, 0, sizeof key); /* moved */
         }
-        queue->key = (char *)key.data; /* moved */
-        memset(&key, 0, sizeof key);
-        (void)pthread_cond_init(&queue->turn, NULL);
-        queue->next = q->queues;
-        q->queues = queue;
     }
     buf_release(&key);
-    queue->waiters++;
+    if (queue != NULL) {
+        q->idle -= queue->users == 0;
+        queue->users++;
+        queue->used = ++q->clock;
+    }
     return queue;
 }
 
+/* Under the lock. */
 static void leave_queue(commit_queues *q, commit_queue *queue) {
-    if (--queue->waiters > 0) {
+    if (--queue->users > 0) {
         return;
     }
-    commit_queue **at = &q->queues;
-    while (*at != queue) {
-        at = &(*at)->next;
+    if (++q->idle > MAX_IDLE) {
+        commit_queue *oldest = NULL;
+        for (commit_queue *other = q->queues; other != NULL; other = other->next) {
+            if (other->users == 0 && (oldest == NULL || other->used < oldest->used)) {
+                oldest = other;
+            }
+        }
+        drop_queue(q, oldest);
+        q->idle--;
     }
-    *at = queue->next;
-    (void)pthread_cond_destroy(&queue->turn);
-    env_free(q->env, queue->key);
-    env_free(q->env, queue);
 }
 
-/* Takes all that waits, this caller's own job among it, and decides it. */
-static void lead_all(commit_queues *q, commit_queue *queue, const tarn_ident *table) {
+static void keep_pace(commit_queues *q, commit_queue *queue) {
+    int64_t now = env_now_us(q->env);
+    if (queue->swap_us != 0 && now < queue->swap_us + PACE_US && now >= queue->swap_us) {
+        env_sleep_ms(q->env, (queue->swap_us + PACE_US - now) / 1000);
+    }
+}
+
+/* Takes all that waits and decides it. Under the lock, which is let go meanwhile. */
+static void lead(commit_queues *q, commit_queue *queue, const tarn_ident *table) {
+    (void)pthread_mutex_unlock(&q->lock);
+    keep_pace(q, queue);
+    int64_t began_us = env_now_us(q->env);
+    (void)pthread_mutex_lock(&q->lock);
     commit_job *jobs = queue->first;
     queue->first = queue->last = NULL;
-    queue->busy = true;
+    commit_group group = {q->env, q->catalog, table, &queue->index, queue->known};
+    if (group.known != NULL) {
+        (void)table_version_keep(group.known);
+    }
     (void)pthread_mutex_unlock(&q->lock);
-    lead(q, table, jobs);
+    group_run(&group, jobs);
     (void)pthread_mutex_lock(&q->lock);
-    queue->busy = false;
+    table_version_release(queue->known);
+    queue->known = group.known;
+    counters_group(q->counters);
+    int n = 0;
     while (jobs != NULL) {
         commit_job *next = jobs->next; /* its owner may go once it is done */
+        counters_commit(q->counters, jobs->code);
         jobs->done = true;
+        (void)pthread_cond_signal(&jobs->turn);
         jobs = next;
+        n++;
     }
-    (void)pthread_cond_broadcast(&queue->turn);
+    queue->swap_us = n >= PACE_JOBS ? began_us : 0;
 }
 
 tarn_code commit_queue_run(commit_queues *q, const tarn_ident *table, commit_job *job) {
     job->code = TARN_OK;
     job->version = NULL;
-    job->done = false;
+    job->done = job->leads = false;
     job->next = NULL;
+    (void)pthread_cond_init(&job->turn, NULL);
     (void)pthread_mutex_lock(&q->lock);
     commit_queue *queue = take_queue(q, table, &job->err);
     if (queue == NULL) {
-        (void)pthread_mutex_unlock(&q->lock);
         job->code = job->err.code;
-        return job->code;
+        goto done;
     }
     if (queue->last != NULL) {
         queue->last->next = job;
@@ -237,14 +186,52 @@ tarn_code commit_queue_run(commit_queues *q, const tarn_ident *table, commit_job
         queue->first = job;
     }
     queue->last = job;
-    while (!job->done) {
-        if (!queue->busy) {
-            lead_all(q, queue, table);
-        } else {
-            (void)pthread_cond_wait(&queue->turn, &q->lock);
+    if (!queue->busy) {
+        queue->busy = job->leads = true;
+    }
+    while (!job->done && !job->leads) {
+        (void)pthread_cond_wait(&job->turn, &q->lock);
+    }
+    if (job->leads) {
+        lead(q, queue, table);
+        queue->busy = queue->first != NULL;
+        if (queue->busy) {
+            queue->first->leads = true;
+            (void)pthread_cond_signal(&queue->first->turn);
+        }
+    }
+    leave_queue(q, queue);
+done:
+    (void)pthread_mutex_unlock(&q->lock);
+    (void)pthread_cond_destroy(&job->turn);
+    return job->code;
+}
+
+tarn_code commit_queue_look(commit_queues *q, const tarn_ident *table, bool fresh,
+                            tarn_table_version **out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_table_version *version = NULL;
+    (void)pthread_mutex_lock(&q->lock);
+    commit_queue *queue = take_queue(q, table, err);
+    if (queue == NULL) {
+        (void)pthread_mutex_unlock(&q->lock);
+        return err != NULL ? err->code : TARN_NOMEM;
+    }
+    if (queue->known != NULL && !fresh) {
+        version = table_version_keep(queue->known);
+    } else {
+        (void)pthread_mutex_unlock(&q->lock);
+        code = catalog_load(q->catalog, table, &version, err);
+        (void)pthread_mutex_lock(&q->lock);
+        if (code == TARN_OK && !queue->busy) {
+            table_version_release(queue->known);
+            queue->known = table_version_keep(version);
         }
     }
     leave_queue(q, queue);
     (void)pthread_mutex_unlock(&q->lock);
-    return job->code;
+    if (code == TARN_OK) {
+        *out = version;
+    }
+    return code;
 }

@@ -5,29 +5,40 @@
  * not hold is refused alone, the others go on; 2 every caller gets its own outcome, after the one
  * swap that decides for all: COMMITTED only when the swap was, UNKNOWN for all when it is unknown;
  * 3 when somebody else moved the pointer everything is done again on the newer table; 4 commits of
- * one table take effect in the order in which they came. */
+ * one table take effect in the order in which they came; 5 what was last seen of a table is where
+ * the next group begins, and nothing is refused by it alone: the swap shows whether it was current,
+ * and without a swap the table is loaded. */
 #ifndef SERVICE_QUEUE_H
 #define SERVICE_QUEUE_H
 
-#include "catalog/catalog.h"
 #include "service/counters.h"
+#include "write/commit/commit.h"
 
 #include <pthread.h>
 
 typedef struct commit_queues commit_queues;
 
-/* One caller's commit, on its stack. make gives the changes for a base (which may be one that no
- * document holds yet); called again when the base changes; what it gives lives in arena. */
+/* One caller's commit, on its stack: changes that make gives, or a request. */
 typedef struct commit_job {
+    /* Gives the changes for a base (which may be one that no document holds yet); called again when
+     * the base changes; what it gives lives in arena. NULL: request is to be committed. */
     tarn_code (*make)(struct commit_job *job, tarn_arena *arena, const tarn_metadata *base,
                       tarn_change_set *out, tarn_error *err);
     void *ctx;
+    /* With a commit id: done once, whoever sent it and how often. Its check is asked of the base
+     * that it is applied to. */
+    const commit_request *request;
+    bool resent; /* it may be there since long ago: look everywhere */
     /* filled when commit_queue_run returns */
     tarn_code code;
     tarn_error err;
     tarn_table_version *version; /* committed: the table after the whole group */
+    int64_t snapshot_id;         /* a request's; TARN_NO_SNAPSHOT: there was nothing to do */
+    bool repeated;               /* it was committed before */
     /* private */
-    bool done;
+    pthread_cond_t turn;
+    const struct commit_job *twin; /* of the same commit id, in the same group */
+    bool done, leads;
     struct commit_job *next;
 } commit_job;
 
@@ -36,5 +47,9 @@ tarn_code commit_queues_new(tarn_env *env, tarn_catalog *catalog, service_counte
 void commit_queues_free(commit_queues *queues); /* nobody waits any more; takes NULL */
 /* Waits for the outcome; job->version is the caller's to release. */
 tarn_code commit_queue_run(commit_queues *queues, const tarn_ident *table, commit_job *job);
+/* The table as it was last seen here, or as it is now: loaded where fresh or where nothing is
+ * known. */
+tarn_code commit_queue_look(commit_queues *queues, const tarn_ident *table, bool fresh,
+                            tarn_table_version **out, tarn_error *err) TARN_MUST_USE;
 
 #endif

@@ -26,6 +26,8 @@ const service_route SERVICE_ROUTES[] = {
      ROUTE_LISTED},
     {"POST", NS "/{namespace}/tables/{table}", rest_commit_table, REPLY_COMMIT, AUTH_WRITE,
      ROUTE_LISTED},
+    {"POST", NS "/{namespace}/tables/{table}/write-results", rest_write_results, REPLY_COMMIT,
+     AUTH_WRITE, ROUTE_LISTED},
     {"DELETE", NS "/{namespace}/tables/{table}", rest_drop_table, REPLY_TABLE, AUTH_WRITE,
      ROUTE_LISTED},
     {"POST", NS "/{namespace}/tables/{table}/metrics", rest_metrics, REPLY_TABLE, AUTH_READ,

@@ -63,6 +63,8 @@ tarn_code rest_drop_table(service_request *r, service_reply *reply, tarn_error *
 tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_unregister_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_metrics(service_request *r, service_reply *reply, tarn_error *err);
+/* serve_batch.c */
+tarn_code rest_write_results(service_request *r, service_reply *reply, tarn_error *err);
 /* serve_commit.c, serve_transaction.c */
 tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_commit_transaction(service_request *r, service_reply *reply, tarn_error *err);

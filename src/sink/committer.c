@@ -97,6 +97,17 @@ static tarn_code make_summary(committer *c, tarn_arena *arena, const sink_delta 
     return TARN_OK;
 }
 
+/* What check_base asks, for a catalog that decides by itself. */
+static const commit_fence *make_fence(const committer *c, tarn_property of[2], commit_fence *out) {
+    if (c->options.state == NULL) {
+        return NULL;
+    }
+    of[0] = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
+    of[1] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
+    *out = (commit_fence){{2, of}, STR(SINK_KEY_EPOCH), sink_state_epoch(c->options.state)};
+    return out;
+}
+
 /* A vector holds all deletes of its file, so none may have come since. */
 static bool has_vectors(const write_result *w) {
     for (int32_t i = 0; i < w->n_deletes; i++) {
@@ -121,6 +132,8 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     tarn_code code = TARN_OK;
     tarn_arena arena;
     commit_request request;
+    commit_fence fence;
+    tarn_property fenced[2];
     const write_result *w = &d->written;
     arena_init(&arena, c->env);
     memset(out, 0, sizeof *out);
@@ -143,6 +156,9 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     request.mine = c->options.sink_id.len > 0 ? &mine : NULL; /* an earlier checkpoint is known */
     request.commit_id = c->options.state != NULL ? d->commit_id : NULL;
     request.allow_empty = is_empty(d);
+    request.table_uuid = c->options.table_uuid;
+    request.share = c->options.sink_id.len == 0;
+    request.fence = make_fence(c, fenced, &fence);
     request.check = check_base;
     request.check_ctx = c;
     TRY(make_summary(c, &arena, d, &request.summary, err));

@@ -604,7 +604,7 @@ tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out, tarn
         s->committer.pending != NULL && s->committer.pending->delta.written.n_referenced > 0) {
         give_up(s, code, err);
     }
-    if (is_indexed(s) && (out->version != NULL || code != TARN_OK)) {
+    if (is_indexed(s) && (out->kind == TARN_COMMITTED || code != TARN_OK)) {
         follow_commit(s, out, base);
     }
     if (out->version != NULL) {

@@ -7,6 +7,7 @@
  * that was written -> END not committed UNKNOWN                           -> reload; our snapshot
  * there? END committed : END unknown, nothing is removed */
 #include "write/commit/commit_int.h"
+#include "write/commit/request_json.h"
 
 /* For tables that do not say. A lost swap means that somebody else's commit was done, so with many
  * writers it is no sign of a lasting fault: more tries than the 4 that Iceberg's own writers have,
@@ -42,7 +43,7 @@ static void back_off(tarn_env *env, const retry_rule *rule, int32_t attempt) {
 }
 
 /* From the first attempt to the last. */
-typedef struct commit_job {
+typedef struct commit_life {
     tarn_env *env;
     tarn_catalog *catalog;
     const tarn_ident *table;
@@ -51,11 +52,11 @@ typedef struct commit_job {
     int32_t attempts;
     int64_t snapshot_id; /* ours, or of the one that did the same work before */
     bool other;          /* that one is not ours */
-} commit_job;
+} commit_life;
 
 /* Looks whether our snapshot is in the table after all: a lost answer, a request sent twice (B28).
  * The fate is only known when the table could be read; *found with the version that has it. */
-static tarn_code find_ours(commit_job *job, tarn_table_version **version, bool *found,
+static tarn_code find_ours(commit_life *job, tarn_table_version **version, bool *found,
                            tarn_error *err) {
     *found = false;
     *version = NULL;
@@ -74,7 +75,7 @@ static tarn_code find_ours(commit_job *job, tarn_table_version **version, bool *
     return TARN_OK;
 }
 
-static void set_committed(const commit_job *job, tarn_table_version *version,
+static void set_committed(const commit_life *job, tarn_table_version *version,
                           commit_outcome *outcome) {
     outcome->kind = TARN_COMMITTED;
     outcome->snapshot_id = job->snapshot_id;
@@ -84,7 +85,7 @@ static void set_committed(const commit_job *job, tarn_table_version *version,
 }
 
 /* The answer to the swap is not known. */
-static tarn_code resolve_unknown(commit_job *job, commit_outcome *outcome, tarn_error *err) {
+static tarn_code resolve_unknown(commit_life *job, commit_outcome *outcome, tarn_error *err) {
     tarn_table_version *version = NULL;
     tarn_error ignored = TARN_ERROR_INIT;
     bool found;
@@ -108,7 +109,7 @@ static tarn_code resolve_unknown(commit_job *job, commit_outcome *outcome, tarn_
 
 /* After a conflict: the newest version in *base; outcome committed when the commit turned out to be
  * there. */
-static tarn_code refresh(commit_job *job, tarn_table_version **base, commit_outcome *outcome,
+static tarn_code refresh(commit_life *job, tarn_table_version **base, commit_outcome *outcome,
                          tarn_error *err) {
     tarn_table_version *version;
     bool found;
@@ -123,7 +124,7 @@ static tarn_code refresh(commit_job *job, tarn_table_version **base, commit_outc
 }
 
 /* *nothing: there is nothing to do. */
-static tarn_code attempt_commit(commit_job *job, tarn_table_version *base, bool *nothing,
+static tarn_code attempt_commit(commit_life *job, tarn_table_version *base, bool *nothing,
                                 commit_outcome *outcome, tarn_error *err) {
     tarn_change_set set;
     tarn_code code = TARN_OK;
@@ -149,7 +150,7 @@ static bool same_version(int64_t head, tarn_str location, const tarn_table_versi
     return head == now->metadata->current_snapshot_id && str_eq(location, now->metadata_location);
 }
 
-static tarn_code commit_loop(commit_job *job, tarn_table_version **base, commit_outcome *outcome,
+static tarn_code commit_loop(commit_life *job, tarn_table_version **base, commit_outcome *outcome,
                              tarn_error *err) {
     tarn_code code = TARN_OK;
     retry_rule rule;
@@ -190,11 +191,70 @@ done:
     return code;
 }
 
+/* ---- through a catalog that takes write results ---- */
+
+/* The version that holds the snapshot; NULL where it cannot be had, which changes no outcome. */
+static tarn_table_version *load_after(const commit_life *job) {
+    tarn_table_version *version = NULL;
+    tarn_error ignored = TARN_ERROR_INIT;
+    return catalog_load(job->catalog, job->table, &version, &ignored) == TARN_OK ? version : NULL;
+}
+
+/* The answer is not known: where the table has a snapshot of this id it is. */
+static tarn_code find_sent(commit_life *job, const commit_request *request,
+                           commit_outcome *outcome) {
+    tarn_table_version *version = load_after(job);
+    const tarn_snapshot *s = version != NULL ? commit_find_id(version->metadata, request) : NULL;
+    if (s == NULL) {
+        table_version_release(version);
+        return TARN_COMMIT_UNKNOWN;
+    }
+    job->snapshot_id = s->snapshot_id;
+    set_committed(job, version, outcome);
+    return TARN_OK;
+}
+
+/* The catalog decides it among others' (service/queue.h). It asks what the request asks of the
+ * base; what only the caller can ask is asked here. */
+static tarn_code send_request(commit_life *job, const tarn_table_version *base,
+                              commit_outcome *outcome, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_buf body;
+    char id[37];
+    commit_request request = *job->request;
+    buf_init(&body, job->env, 0);
+    env_uuid_v4(job->env, id);
+    request.commit_id = request.commit_id != NULL ? request.commit_id : id;
+    if (request.table_uuid.len == 0) {
+        request.table_uuid = base->metadata->table_uuid;
+    }
+    if (request.check != NULL) {
+        TRY(request.check(request.check_ctx, base->metadata, err));
+    }
+    TRY(commit_request_put_json(&request, &body, err));
+    outcome->attempts = ++job->attempts;
+    code = catalog_commit_files(job->catalog, job->table, buf_str(&body), &outcome->kind,
+                                &job->snapshot_id, err);
+    if (code == TARN_OK && job->snapshot_id != TARN_NO_SNAPSHOT) {
+        set_committed(job, load_after(job), outcome);
+    } else if (code == TARN_OK) {
+        outcome->kind = TARN_NOT_COMMITTED; /* nothing to do, as commit_run says it */
+    } else if (code == TARN_COMMIT_UNKNOWN) {
+        code = find_sent(job, &request, outcome);
+        if (code == TARN_OK) {
+            err_reset(err);
+        }
+    }
+done:
+    buf_release(&body);
+    return code;
+}
+
 tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
                      tarn_table_version *base, const commit_request *request,
                      commit_outcome *outcome, tarn_error *err) {
     tarn_code code = TARN_OK;
-    commit_job job = {env, catalog, table, request, NULL, 0, TARN_NO_SNAPSHOT, false};
+    commit_life job = {env, catalog, table, request, NULL, 0, TARN_NO_SNAPSHOT, false};
     tarn_error local = TARN_ERROR_INIT;
     tarn_error *e = err != NULL ? err : &local;
     memset(outcome, 0, sizeof *outcome);
@@ -208,6 +268,10 @@ tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *tab
     if (before != NULL) {
         job.snapshot_id = before->snapshot_id;
         set_committed(&job, table_version_keep(base), outcome);
+        goto done;
+    }
+    if (catalog_offers_files(catalog) && commit_request_can_travel(request)) {
+        TRY(send_request(&job, base, outcome, e));
         goto done;
     }
     TRY(commit_maker_new(env, catalog->store, request, &job.maker, e));

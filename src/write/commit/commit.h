@@ -30,6 +30,14 @@ typedef enum commit_kind {
                         (data only), delete (deletes only) or overwrite, as Iceberg's */
 } commit_kind;
 
+/* Refused with DENIED where the newest snapshot of the branch whose summary says `of` (the first
+ * entry; the others where it has them at all) has a higher number under this key. */
+typedef struct commit_fence {
+    tarn_properties of;
+    tarn_str number; /* key */
+    int64_t at_most;
+} commit_fence;
+
 typedef struct commit_request {
     commit_kind kind;
     const tarn_file *added;
@@ -64,6 +72,14 @@ typedef struct commit_request {
     const char *commit_id; /* NULL, or a key kept in the summary as "tarn.commit-id": a snapshot of
                               the branch that has it already means COMMITTED */
     bool allow_empty;      /* a snapshot also where nothing is added and nothing removed */
+    tarn_str table_uuid;   /* len 0, or: CONFLICT where the base is another table */
+    const commit_fence *fence; /* NULL: none */
+    /* A catalog with batch commit may put this append into one snapshot with others. */
+    bool share;
+    /* Of such a snapshot: the ids of all, kept in the header of its manifest list (a summary would
+     * make every later metadata document longer). */
+    const tarn_str *shared_ids;
+    int32_t n_shared_ids;
     /* Asked with the base of every attempt before anything is made of it; its error ends the
      * commit. NULL: nothing to ask. */
     tarn_code (*check)(void *ctx, const tarn_metadata *base, tarn_error *err);
@@ -76,7 +92,8 @@ typedef struct commit_outcome {
                             TARN_NO_SNAPSHOT */
     int32_t attempts;
     tarn_table_version
-        *version; /* committed: the new version, to be released by the caller; else NULL */
+        *version; /* committed: the new version, to be released by the caller (NULL where a batch
+                     commit was, and it could not be read again); else NULL */
 } commit_outcome;
 
 /* base NULL: loads it. outcome is always filled. Files of the request are never removed here. */
@@ -99,6 +116,13 @@ int64_t commit_maker_snapshot_id(const commit_maker *maker);
 /* What became of the last attempt: COMMITTED removes what lost attempts wrote, NOT_COMMITTED all
  * that was written, UNKNOWN nothing. Frees. Takes NULL. */
 void commit_maker_end(commit_maker *maker, tarn_outcome_kind outcome);
+/* What a request says of the table as it is: uuid and fence. */
+tarn_code commit_check_base(const tarn_metadata *base, const commit_request *request,
+                            tarn_error *err) TARN_MUST_USE;
+/* The ids in a shared snapshot's manifest list, one a line; len 0: it is no shared one. */
+#define COMMIT_SHARED_COUNT "tarn.commit-count" /* summary: of a shared snapshot */
+tarn_code commit_shared_ids(tarn_arena *arena, tarn_store *store, const tarn_snapshot *s,
+                            tarn_str *out, tarn_error *err) TARN_MUST_USE;
 /* The snapshot of the request's branch that carries its commit id; NULL: none. */
 const tarn_snapshot *commit_find_id(const tarn_metadata *m, const commit_request *request);
 

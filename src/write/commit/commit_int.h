@@ -8,6 +8,8 @@
 #include "iceberg/summary.h"
 #include "write/commit/commit.h"
 
+#define SHARED_IDS_KEY "tarn.commit-ids" /* header of a manifest list */
+
 typedef struct path_list { /* paths in an arena */
     tarn_str *items;
     size_t count, cap;

@@ -37,6 +37,82 @@ const tarn_snapshot *commit_find_id(const tarn_metadata *m, const commit_request
                : NULL;
 }
 
+static bool fence_is_of(const commit_fence *fence, const tarn_snapshot *s) {
+    for (int32_t i = 0; i < fence->of.count; i++) {
+        tarn_property want = fence->of.items[i];
+        bool found = false;
+        for (int32_t j = 0; j < s->summary.count && !found; j++) {
+            found = str_eq(s->summary.items[j].key, want.key);
+            if (found && !str_eq(s->summary.items[j].value, want.value)) {
+                return false;
+            }
+        }
+        if (i == 0 && !found) {
+            return false;
+        }
+    }
+    return fence->of.count > 0;
+}
+
+static bool fence_number(const commit_fence *fence, const tarn_snapshot *s, int64_t *out) {
+    for (int32_t i = 0; i < s->summary.count; i++) {
+        if (str_eq(s->summary.items[i].key, fence->number)) {
+            return str_to_i64(s->summary.items[i].value, out);
+        }
+    }
+    return false;
+}
+
+static tarn_code check_fence(const tarn_metadata *m, const commit_request *request,
+                             tarn_error *err) {
+    const commit_fence *fence = request->fence;
+    const tarn_ref *ref = metadata_ref(m, request_branch(request));
+    const tarn_snapshot *s = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
+    for (int32_t steps = 0; s != NULL && steps < m->n_snapshots; steps++) {
+        int64_t number;
+        if (fence_is_of(fence, s)) {
+            return fence_number(fence, s, &number) && number > fence->at_most
+                       ? err_set(
+                             err, TARN_DENIED,
+                             "%.*s %.*s was taken over: snapshot %lld has %.*s %lld, after %lld",
+                             STR_ARG(fence->of.items[0].key), STR_ARG(fence->of.items[0].value),
+                             (long long)s->snapshot_id, STR_ARG(fence->number), (long long)number,
+                             (long long)fence->at_most)
+                       : TARN_OK;
+        }
+        s = metadata_parent(m, s);
+    }
+    return TARN_OK;
+}
+
+tarn_code commit_check_base(const tarn_metadata *m, const commit_request *request,
+                            tarn_error *err) {
+    if (request->table_uuid.len > 0 && !str_eq(m->table_uuid, request->table_uuid)) {
+        return err_set(err, TARN_CONFLICT,
+                       "the table's uuid is %.*s, and the commit was made for %.*s",
+                       STR_ARG(m->table_uuid), STR_ARG(request->table_uuid));
+    }
+    return request->fence != NULL ? check_fence(m, request, err) : TARN_OK;
+}
+
+tarn_code commit_shared_ids(tarn_arena *arena, tarn_store *store, const tarn_snapshot *s,
+                            tarn_str *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    io_source *source = NULL;
+    tarn_str count;
+    *out = STR_NULL;
+    if (!properties_get(&s->summary, COMMIT_SHARED_COUNT, &count) || s->manifest_list.len == 0) {
+        return TARN_OK;
+    }
+    TRY(store_open(store, s->manifest_list, -1, &source, err));
+    TRY(manifest_list_property(arena, source, SHARED_IDS_KEY, out, err));
+done:
+    if (source != NULL) {
+        source->close(source);
+    }
+    return code;
+}
+
 static tarn_code find_parent(commit_attempt *a, tarn_error *err) {
     const tarn_ref *ref = metadata_ref(a->metadata, a->branch);
     if (ref == NULL) {
@@ -157,6 +233,7 @@ tarn_code commit_maker_attempt(commit_maker *maker, const tarn_metadata *base, t
     if (work->request->check != NULL) {
         TRY(work->request->check(work->request->check_ctx, a->metadata, err));
     }
+    TRY(commit_check_base(base, work->request, err));
     TRY(produce_snapshot(a, err));
     if (a->snapshot != NULL) {
         TRY(note_kept(maker, err));

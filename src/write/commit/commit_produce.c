@@ -299,7 +299,7 @@ static const char *operation_name(const commit_attempt *a) {
 static tarn_code make_summary(commit_attempt *a, tarn_properties *out, tarn_error *err) {
     const commit_request *request = a->work->request;
     tarn_properties extra = request->summary;
-    size_t cap = (size_t)request->summary.count + 2;
+    size_t cap = (size_t)request->summary.count + 3;
     tarn_property *items = ARENA_ARRAY(&a->arena, tarn_property, cap);
     if (items == NULL) {
         return err_nomem(err);
@@ -311,6 +311,13 @@ static tarn_code make_summary(commit_attempt *a, tarn_properties *out, tarn_erro
     if (request->commit_id != NULL) {
         items[n++] = (tarn_property){STR("tarn.commit-id"), str_of(request->commit_id)};
     }
+    if (request->n_shared_ids > 0) {
+        char *count = arena_printf(&a->arena, "%d", request->n_shared_ids);
+        if (count == NULL) {
+            return err_nomem(err);
+        }
+        items[n++] = (tarn_property){STR(COMMIT_SHARED_COUNT), str_of(count)};
+    }
     if (request->kind == COMMIT_REPLACE_PARTITIONS) {
         items[n++] = (tarn_property){STR("replace-partitions"), STR("true")};
     }
@@ -320,13 +327,35 @@ static tarn_code make_summary(commit_attempt *a, tarn_properties *out, tarn_erro
     return summary_make(&a->arena, operation_name(a), &a->summary, &extra, a->parent, out, err);
 }
 
+/* Ids one a line: they hold no line ends. */
+static tarn_code put_shared_ids(commit_attempt *a, tarn_property *out, tarn_error *err) {
+    const commit_request *request = a->work->request;
+    tarn_code code = TARN_OK;
+    tarn_buf text;
+    buf_init(&text, a->work->env, 0);
+    for (int32_t i = 0; i < request->n_shared_ids; i++) {
+        TRY(buf_append_str(&text, request->shared_ids[i], err));
+        TRY(buf_append_char(&text, '\n', err));
+    }
+    *out = (tarn_property){STR(SHARED_IDS_KEY), arena_str(&a->arena, buf_str(&text))};
+    code = out->value.data != NULL ? TARN_OK : err_nomem(err);
+done:
+    buf_release(&text);
+    return code;
+}
+
 static tarn_code write_list(commit_attempt *a, const tarn_snapshot *s, tarn_str *path,
                             tarn_error *err) {
     commit_work *work = a->work;
     tarn_code code = TARN_OK;
     io_sink *sink = NULL;
     manifest_list_options options;
+    tarn_property ids;
     memset(&options, 0, sizeof options);
+    if (work->request->n_shared_ids > 0) {
+        TRY(put_shared_ids(a, &ids, err));
+        options.extra = (tarn_properties){1, &ids};
+    }
     char *name = arena_printf(&work->arena, "snap-%lld-%d-%s.avro", (long long)work->snapshot_id,
                               work->attempt, work->uuid);
     if (name == NULL) {

@@ -1,0 +1,403 @@
+/* service/group.c - see group.h.
+ *
+ *   base -> for each job in order: changes on what the ones before made -> one swap -> outcomes
+ *
+ * Appends that agree (share, branch, kind, summary, nothing else asked) and stand next to each
+ * other are a unit: one snapshot. Every other request is a unit of its own. What a unit wrote is
+ * removed when the round's swap did not take it. */
+#include "service/group.h"
+
+#include "base/map.h"
+
+#define MAX_ATTEMPTS 20
+#define BACKOFF_MS   10
+
+/* One or more requests that become one snapshot. */
+typedef struct group_unit {
+    commit_request request;
+    commit_maker *maker;
+    struct group_unit *next;
+} group_unit;
+
+/* The jobs on one base. */
+typedef struct group_round {
+    commit_group *group;
+    tarn_arena arena;
+    tarn_table_version *base;
+    bool current;             /* base was loaded, not remembered */
+    const tarn_metadata *now; /* base with the jobs applied so far */
+    tarn_change *changes;     /* of all jobs that hold */
+    int32_t n_changes, cap;
+    group_unit *units;
+    tarn_map ids;      /* of this round's requests, to their jobs */
+    commit_job **open; /* appends that wait to be joined */
+    int32_t n_open, open_cap;
+} group_round;
+
+static tarn_code add_changes(group_round *rd, const tarn_change_set *set, tarn_error *err) {
+    if (rd->n_changes + set->n_changes > rd->cap) {
+        int32_t cap = (rd->n_changes + set->n_changes) * 2;
+        tarn_change *changes =
+            arena_grow(&rd->arena, rd->changes, (size_t)rd->cap * sizeof *changes,
+                       (size_t)cap * sizeof *changes);
+        if (changes == NULL) {
+            return err_nomem(err);
+        }
+        rd->changes = changes;
+        rd->cap = cap;
+    }
+    if (set->n_changes > 0) {
+        memcpy(rd->changes + rd->n_changes, set->changes,
+               (size_t)set->n_changes * sizeof *set->changes);
+    }
+    rd->n_changes += set->n_changes;
+    return TARN_OK;
+}
+
+static tarn_code apply_set(group_round *rd, const tarn_change_set *set, tarn_error *err) {
+    const tarn_metadata *next;
+    tarn_code code = TARN_OK;
+    TRY(change_check(rd->now, set, err));
+    TRY(change_apply(&rd->arena, rd->now, set, env_now_ms(rd->group->env), &next, err));
+    TRY(add_changes(rd, set, err));
+    rd->now = next;
+done:
+    return code;
+}
+
+static void apply_changes(group_round *rd, commit_job *job) {
+    tarn_code code = TARN_OK;
+    tarn_change_set set;
+    memset(&set, 0, sizeof set);
+    TRY(job->make(job, &rd->arena, rd->now, &set, &job->err));
+    TRY(apply_set(rd, &set, &job->err));
+done:
+    job->code = code;
+}
+
+/* ---- units ---- */
+
+static tarn_str branch_of(const commit_request *request) {
+    return request->branch.len > 0 ? request->branch : STR(TARN_MAIN_BRANCH);
+}
+
+static bool same_properties(const tarn_properties *a, const tarn_properties *b) {
+    bool same = a->count == b->count;
+    for (int32_t i = 0; same && i < a->count; i++) {
+        same = str_eq(a->items[i].key, b->items[i].key) &&
+               str_eq(a->items[i].value, b->items[i].value);
+    }
+    return same;
+}
+
+static bool may_share(const commit_request *r) {
+    return r->share && r->commit_id != NULL && r->n_added > 0 && r->n_added_deletes == 0 &&
+           r->n_removed == 0 && r->n_removed_deletes == 0 && r->n_referenced == 0 &&
+           r->fence == NULL && (r->kind == COMMIT_FAST_APPEND || r->kind == COMMIT_MERGE_APPEND);
+}
+
+static bool agree(const commit_request *a, const commit_request *b) {
+    return a->kind == b->kind && str_eq(branch_of(a), branch_of(b)) &&
+           str_eq(a->table_uuid, b->table_uuid) && same_properties(&a->summary, &b->summary);
+}
+
+/* The files of all, one after the other, under the ids of all. */
+static tarn_code join_requests(group_round *rd, commit_job *const *jobs, int32_t n,
+                               commit_request *out, tarn_error *err) {
+    int64_t total = 0;
+    *out = *jobs[0]->request;
+    if (n == 1) {
+        return TARN_OK;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        total += jobs[i]->request->n_added;
+    }
+    if (total > INT32_MAX / 2) {
+        return err_set(err, TARN_LIMIT, "a group of appends had %lld files", (long long)total);
+    }
+    tarn_file *files = ARENA_ARRAY(&rd->arena, tarn_file, (size_t)total);
+    tarn_str *ids = ARENA_ARRAY(&rd->arena, tarn_str, (size_t)n);
+    if (files == NULL || ids == NULL) {
+        return err_nomem(err);
+    }
+    out->added = files;
+    out->n_added = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const commit_request *r = jobs[i]->request;
+        memcpy(files + out->n_added, r->added, (size_t)r->n_added * sizeof *files);
+        out->n_added += r->n_added;
+        ids[i] = str_of(r->commit_id);
+    }
+    out->commit_id = NULL;
+    out->shared_ids = ids;
+    out->n_shared_ids = n;
+    return TARN_OK;
+}
+
+static tarn_code apply_unit(group_round *rd, commit_job *const *jobs, int32_t n, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_change_set set;
+    group_unit *unit = ARENA_NEW(&rd->arena, group_unit);
+    if (unit == NULL) {
+        return err_nomem(err);
+    }
+    TRY(join_requests(rd, jobs, n, &unit->request, err));
+    TRY(commit_maker_new(rd->group->env, rd->group->catalog->store, &unit->request, &unit->maker,
+                         err));
+    TRY(commit_maker_attempt(unit->maker, rd->now, &set, err));
+    if (set.n_changes > 0) {
+        TRY(apply_set(rd, &set, err));
+    }
+    for (int32_t i = 0; i < n; i++) {
+        jobs[i]->snapshot_id =
+            set.n_changes > 0 ? commit_maker_snapshot_id(unit->maker) : TARN_NO_SNAPSHOT;
+    }
+    unit->next = rd->units;
+    rd->units = unit;
+done:
+    if (code != TARN_OK && unit->maker != NULL) {
+        commit_maker_end(unit->maker, TARN_NOT_COMMITTED);
+    }
+    return code;
+}
+
+/* Those that wait to be joined become a unit. If that fails each is tried for itself, so that one
+ * is not refused for another's fault. */
+static void close_unit(group_round *rd) {
+    tarn_error err = TARN_ERROR_INIT;
+    int32_t n = rd->n_open;
+    rd->n_open = 0;
+    if (n == 0) {
+        return;
+    }
+    tarn_code code = apply_unit(rd, rd->open, n, &err);
+    for (int32_t i = 0; i < n && code != TARN_OK; i++) {
+        tarn_error own = TARN_ERROR_INIT;
+        tarn_code alone = n == 1 ? code : apply_unit(rd, &rd->open[i], 1, &own);
+        if (alone != TARN_OK) {
+            rd->open[i]->code = alone;
+            rd->open[i]->err = n == 1 ? err : own;
+        }
+    }
+}
+
+static tarn_code open_unit(group_round *rd, commit_job *job, tarn_error *err) {
+    if (rd->n_open == rd->open_cap) {
+        int32_t cap = rd->open_cap == 0 ? 64 : rd->open_cap * 2;
+        commit_job **open = arena_grow(&rd->arena, rd->open, (size_t)rd->open_cap * sizeof *open,
+                                       (size_t)cap * sizeof *open);
+        if (open == NULL) {
+            return err_nomem(err);
+        }
+        rd->open = open;
+        rd->open_cap = cap;
+    }
+    rd->open[rd->n_open++] = job;
+    return TARN_OK;
+}
+
+/* *before: the snapshot, or the job of this round, that did it. */
+static tarn_code find_before(group_round *rd, commit_job *job, const tarn_snapshot **snapshot,
+                             const commit_job **twin, tarn_error *err) {
+    const commit_request *request = job->request;
+    const commit_group *g = rd->group;
+    bool added = true;
+    *snapshot = NULL;
+    *twin = NULL;
+    if (request->commit_id == NULL) {
+        return TARN_OK;
+    }
+    tarn_str id = str_of(request->commit_id);
+    *snapshot = commit_index_find(g->index, rd->base->metadata, branch_of(request), id);
+    if (*snapshot == NULL && job->resent) {
+        tarn_code code = commit_index_search(g->env, g->catalog->store, rd->base->metadata,
+                                             branch_of(request), id, snapshot, err);
+        if (code != TARN_OK) {
+            return code;
+        }
+    }
+    if (*snapshot != NULL) {
+        return TARN_OK;
+    }
+    map_entry *e = map_put(&rd->ids, id, &added);
+    if (e == NULL) {
+        return err_nomem(err);
+    }
+    *twin = added ? NULL : e->value.ptr;
+    if (added) {
+        e->value.ptr = job;
+    }
+    return TARN_OK;
+}
+
+/* A twin's outcome is not known before its unit is closed: it is taken over at the end. */
+static void apply_request(group_round *rd, commit_job *job) {
+    tarn_code code = TARN_OK;
+    const tarn_snapshot *before;
+    const commit_job *twin;
+    TRY(find_before(rd, job, &before, &twin, &job->err));
+    if (before != NULL || twin != NULL) {
+        job->repeated = true;
+        job->twin = twin;
+        job->snapshot_id = before != NULL ? before->snapshot_id : TARN_NO_SNAPSHOT;
+        goto done;
+    }
+    if (rd->n_open > 0 && !(may_share(job->request) && agree(job->request, rd->open[0]->request))) {
+        close_unit(rd);
+    }
+    TRY(open_unit(rd, job, &job->err));
+    if (!may_share(job->request)) {
+        close_unit(rd);
+    }
+done:
+    job->code = code != TARN_OK ? code : job->code; /* its unit may have failed already */
+}
+
+static void apply_all(group_round *rd, commit_job *jobs) {
+    for (commit_job *job = jobs; job != NULL; job = job->next) {
+        job->code = TARN_OK;
+        job->repeated = false;
+        job->twin = NULL;
+        job->snapshot_id = TARN_NO_SNAPSHOT;
+        err_reset(&job->err);
+        if (job->make != NULL) {
+            close_unit(rd);
+            apply_changes(rd, job);
+        } else {
+            apply_request(rd, job);
+        }
+    }
+    close_unit(rd);
+    for (commit_job *job = jobs; job != NULL; job = job->next) {
+        if (job->twin != NULL) {
+            job->snapshot_id = job->twin->snapshot_id;
+            job->code = job->twin->code;
+            job->err = job->twin->err;
+        }
+    }
+}
+
+/* ---- the swap ---- */
+
+static bool has_requests(const commit_job *jobs) {
+    while (jobs != NULL && (jobs->make != NULL || jobs->request->commit_id == NULL)) {
+        jobs = jobs->next;
+    }
+    return jobs != NULL;
+}
+
+/* The answer to the swap was lost: it was taken if what it would have made is there. */
+static bool was_taken(const group_round *rd, tarn_table_version **version) {
+    const commit_group *g = rd->group;
+    if (catalog_load(g->catalog, g->table, version, NULL) != TARN_OK) {
+        return false;
+    }
+    for (int32_t i = 0; i < rd->n_changes; i++) {
+        const tarn_change *c = &rd->changes[i];
+        if (c->kind == CHANGE_ADD_SNAPSHOT &&
+            metadata_snapshot_by_id((*version)->metadata, c->snapshot->snapshot_id) != NULL) {
+            return true;
+        }
+    }
+    table_version_release(*version);
+    *version = NULL;
+    return false;
+}
+
+static tarn_code swap(group_round *rd, tarn_outcome_kind *outcome, tarn_table_version **version,
+                      tarn_error *err) {
+    const commit_group *g = rd->group;
+    tarn_str uuid = rd->base->metadata->table_uuid;
+    const tarn_requirement same = {REQUIRE_UUID, uuid, 0};
+    const tarn_change_set set = {uuid.len > 0 ? 1 : 0, &same, rd->n_changes, rd->changes};
+    tarn_code code = catalog_commit(g->catalog, g->table, rd->base, &set, outcome, version, err);
+    if (*outcome == TARN_OUTCOME_UNKNOWN && was_taken(rd, version)) {
+        *outcome = TARN_COMMITTED;
+        err_reset(err);
+        code = TARN_OK;
+    }
+    return code;
+}
+
+static void end_units(group_round *rd, tarn_outcome_kind outcome) {
+    for (group_unit *u = rd->units; u != NULL; u = u->next) {
+        commit_maker_end(u->maker, outcome);
+    }
+    rd->units = NULL;
+}
+
+static void remember(commit_group *g, tarn_table_version *version) {
+    table_version_release(g->known);
+    g->known = version;
+}
+
+static tarn_code begin_round(group_round *rd, const commit_job *jobs, tarn_error *err) {
+    commit_group *g = rd->group;
+    tarn_code code = TARN_OK;
+    if (g->known != NULL) {
+        rd->base = table_version_keep(g->known);
+    } else {
+        TRY(catalog_load(g->catalog, g->table, &rd->base, err));
+        rd->current = true;
+    }
+    rd->now = rd->base->metadata;
+    if (has_requests(jobs)) {
+        TRY(commit_index_follow(g->index, g->catalog->store, rd->now, err));
+    }
+done:
+    return code;
+}
+
+/* CONFLICT: to be done again, on the table as it is. */
+static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
+    commit_group *g = rd->group;
+    tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
+    tarn_table_version *version = NULL;
+    tarn_code code = TARN_OK;
+    TRY(begin_round(rd, jobs, err));
+    apply_all(rd, jobs);
+    if (rd->n_changes == 0 && !rd->current) {
+        code = err_set(err, TARN_CONFLICT, "the table may have changed");
+        goto done;
+    }
+    if (rd->n_changes > 0) {
+        TRY(swap(rd, &outcome, &version, err));
+    } else {
+        version = table_version_keep(rd->base);
+    }
+    for (commit_job *job = jobs; job != NULL; job = job->next) {
+        if (job->code == TARN_OK) {
+            job->version = table_version_keep(version);
+        }
+    }
+done:
+    end_units(rd, outcome);
+    remember(g, version);
+    return code;
+}
+
+void group_run(commit_group *g, commit_job *jobs) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_code code = TARN_CONFLICT;
+    for (int attempt = 1; attempt <= MAX_ATTEMPTS && code == TARN_CONFLICT; attempt++) {
+        group_round rd;
+        memset(&rd, 0, sizeof rd);
+        rd.group = g;
+        arena_init(&rd.arena, g->env);
+        map_init(&rd.ids, &rd.arena);
+        if (attempt > 2) { /* another service moves the pointer */
+            env_sleep_ms(g->env,
+                         (int64_t)(env_random_u64(g->env) % (BACKOFF_MS * (uint64_t)attempt)));
+        }
+        err_reset(&err);
+        code = run_round(&rd, jobs, &err);
+        table_version_release(rd.base);
+        arena_release(&rd.arena);
+    }
+    for (commit_job *job = jobs; job != NULL; job = job->next) {
+        if (job->code == TARN_OK && code != TARN_OK) {
+            job->code = code;
+            job->err = err;
+        }
+    }
+}

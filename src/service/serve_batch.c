@@ -1,0 +1,249 @@
+/* service/serve_batch.c - batch commit: write results of clients, through the table's queue.
+ *
+ * A client is believed in nothing that can be looked at: its files must lie where the table's files
+ * lie, must be there and have the size that it says, and what it says of them must fit the table's
+ * schema and specs. */
+#include "service/service_int.h"
+#include "write/commit/request_json.h"
+
+/* ---- what clients say ---- */
+
+/* "." and ".." as parts would lead elsewhere. */
+static bool is_plain_path(tarn_str path) {
+    tarn_str part;
+    tarn_str rest = path;
+    while (str_split(&rest, '/', &part)) {
+        if (str_is(part, ".") || str_is(part, "..")) {
+            return false;
+        }
+    }
+    return memchr(path.data, '\0', path.len) == NULL;
+}
+
+static bool is_at_home(const tarn_metadata *m, tarn_str path) {
+    static const char *const FOLDERS[] = {"write.data.path", "write.object-storage.path",
+                                          "write.folder-storage.path"};
+    if (store_path_below(m->location, path, NULL)) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof FOLDERS / sizeof FOLDERS[0]; i++) {
+        tarn_str folder;
+        if (properties_get(&m->properties, FOLDERS[i], &folder) && folder.len > 0 &&
+            store_path_below(folder, path, NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_field(const tarn_metadata *m, int32_t id) {
+    if (type_find_id(metadata_schema(m)->root, id) != NULL) {
+        return true;
+    }
+    for (int32_t i = 0; i < m->n_schemas; i++) {
+        if (type_find_id(m->schemas[i]->root, id) != NULL) {
+            return true;
+        }
+    }
+    /* columns that every file may have: row lineage, position deletes (spec, "Reserved Field IDs")
+     */
+    return id >= INT32_MAX - 200;
+}
+
+static tarn_code check_counts(const tarn_metadata *m, const tarn_file *f, const char *what,
+                              const metric_count *counts, int32_t n, tarn_error *err) {
+    for (int32_t i = 0; i < n; i++) {
+        if (!has_field(m, counts[i].id)) {
+            return err_set(err, TARN_INVALID,
+                           "file %.*s has %s of field %d, which no schema of the table has",
+                           STR_ARG(f->path), what, counts[i].id);
+        }
+        if (counts[i].count < 0) {
+            return err_set(err, TARN_INVALID, "file %.*s has %lld %s of field %d", STR_ARG(f->path),
+                           (long long)counts[i].count, what, counts[i].id);
+        }
+    }
+    return TARN_OK;
+}
+
+static tarn_code check_bounds(const tarn_metadata *m, const tarn_file *f,
+                              const metric_bound *bounds, int32_t n, tarn_error *err) {
+    for (int32_t i = 0; i < n; i++) {
+        tarn_value value;
+        const tarn_field *field = type_find_id(metadata_schema(m)->root, bounds[i].id);
+        if (!has_field(m, bounds[i].id)) {
+            return err_set(err, TARN_INVALID,
+                           "file %.*s has a bound of field %d, which no schema of the table has",
+                           STR_ARG(f->path), bounds[i].id);
+        }
+        if (field != NULL && type_width(field->type) > 0 &&
+            value_from_binary(field->type, bounds[i].bytes, &value, err) != TARN_OK) {
+            return err_set(err, TARN_INVALID, "file %.*s has a bound of field %d that is no %s",
+                           STR_ARG(f->path), bounds[i].id, type_kind_name(field->type->kind));
+        }
+    }
+    return TARN_OK;
+}
+
+static tarn_code check_metrics(const tarn_metadata *m, const tarn_file *f, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    TRY(check_counts(m, f, "a size", f->column_sizes, f->n_column_sizes, err));
+    TRY(check_counts(m, f, "values", f->value_counts, f->n_value_counts, err));
+    TRY(check_counts(m, f, "nulls", f->null_counts, f->n_null_counts, err));
+    TRY(check_counts(m, f, "NaNs", f->nan_counts, f->n_nan_counts, err));
+    TRY(check_bounds(m, f, f->lower, f->n_lower, err));
+    TRY(check_bounds(m, f, f->upper, f->n_upper, err));
+    for (int32_t i = 0; i < f->n_equality_ids; i++) {
+        if (!has_field(m, f->equality_ids[i])) {
+            return err_set(err, TARN_INVALID,
+                           "file %.*s deletes by field %d, which no schema of the table has",
+                           STR_ARG(f->path), f->equality_ids[i]);
+        }
+    }
+done:
+    return code;
+}
+
+static tarn_code check_shape(const tarn_file *f, bool deletes, tarn_error *err) {
+    bool vector = f->format == TARN_FORMAT_PUFFIN;
+    if (deletes != (f->content != TARN_CONTENT_DATA)) {
+        return err_set(err, TARN_INVALID, "file %.*s is not of the content that its list is for",
+                       STR_ARG(f->path));
+    }
+    if (f->format == TARN_FORMAT_OTHER || (vector && f->content != TARN_CONTENT_POSITION_DELETES)) {
+        return err_set(err, TARN_INVALID, "file %.*s is of a format that its content cannot have",
+                       STR_ARG(f->path));
+    }
+    if (f->record_count < 0 || f->size_bytes <= 0) {
+        return err_set(err, TARN_INVALID, "file %.*s has %lld records in %lld bytes",
+                       STR_ARG(f->path), (long long)f->record_count, (long long)f->size_bytes);
+    }
+    if ((f->content == TARN_CONTENT_EQUALITY_DELETES) != (f->n_equality_ids > 0)) {
+        return err_set(err, TARN_INVALID, "file %.*s: equality deletes, and they alone, have ids",
+                       STR_ARG(f->path));
+    }
+    if (vector &&
+        (f->content_offset < 0 || f->content_size <= 0 ||
+         f->content_offset > f->size_bytes - f->content_size || f->referenced_data_file.len == 0)) {
+        return err_set(err, TARN_INVALID, "vector %.*s does not lie in its file or names no file",
+                       STR_ARG(f->path));
+    }
+    return TARN_OK;
+}
+
+static tarn_code check_file(service_request *r, const tarn_metadata *m, const tarn_file *f,
+                            bool deletes, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    store_stat_info info;
+    TRY(check_shape(f, deletes, err));
+    if (!is_plain_path(f->path) || !is_at_home(m, f->path)) {
+        return err_set(err, TARN_INVALID, "file %.*s does not lie below the table's location",
+                       STR_ARG(f->path));
+    }
+    TRY(check_metrics(m, f, err));
+    code = store_stat(r->service->catalog->store, f->path, &info, err);
+    if (code == TARN_NOT_FOUND) {
+        code = err_set(err, TARN_INVALID, "file %.*s does not exist", STR_ARG(f->path));
+    }
+    TRY(code);
+    if (info.size_bytes != f->size_bytes) {
+        code = err_set(err, TARN_INVALID, "file %.*s has %lld bytes, and %lld were said",
+                       STR_ARG(f->path), (long long)info.size_bytes, (long long)f->size_bytes);
+    }
+done:
+    return code;
+}
+
+/* Names in the summary that say what the table's own accounts are. */
+static tarn_code check_summary(const commit_request *request, tarn_error *err) {
+    for (int32_t i = 0; i < request->summary.count; i++) {
+        tarn_str key = request->summary.items[i].key;
+        if (str_is(key, "operation") || str_is(key, "tarn.commit-id") ||
+            str_is(key, COMMIT_SHARED_COUNT) || key.len == 0) {
+            return err_set(err, TARN_INVALID, "summary entry \"%.*s\" is not for clients to set",
+                           STR_ARG(key));
+        }
+    }
+    return TARN_OK;
+}
+
+static tarn_code check_request(service_request *r, const tarn_metadata *m,
+                               const commit_request *request, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    TRY(check_summary(request, err));
+    for (int32_t i = 0; i < request->n_added; i++) {
+        TRY(check_file(r, m, &request->added[i], false, err));
+    }
+    for (int32_t i = 0; i < request->n_added_deletes; i++) {
+        TRY(check_file(r, m, &request->added_deletes[i], true, err));
+    }
+done:
+    return code;
+}
+
+/* ---- the request ---- */
+
+static tarn_code read_request(service_request *r, const json_value *body, bool fresh,
+                              tarn_table_version **held, commit_job *job, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_table_version *version = NULL;
+    commit_request *request = ARENA_NEW(&r->arena, commit_request);
+    if (request == NULL) {
+        return err_nomem(err);
+    }
+    TRY(commit_queue_look(r->service->queues, &r->table, fresh, &version, err));
+    TRY(commit_request_from_json(&r->arena, body, version->metadata, request, err));
+    TRY(check_request(r, version->metadata, request, err));
+    if (request->table_uuid.len == 0) { /* partition values were read as this table's */
+        request->table_uuid = arena_str(&r->arena, version->metadata->table_uuid);
+        code = request->table_uuid.data != NULL ? TARN_OK : err_nomem(err);
+    }
+    job->request = request;
+done:
+    *held = version; /* types of partition values are its own */
+    return code;
+}
+
+static tarn_code put_outcome(service_reply *reply, const commit_job *job, tarn_error *err) {
+    json_writer w;
+    json_begin(&w, &reply->body, false, err);
+    json_put_object(&w);
+    json_member_str(&w, "outcome",
+                    job->snapshot_id != TARN_NO_SNAPSHOT ? STR("committed") : STR("nothing-to-do"));
+    if (job->snapshot_id != TARN_NO_SNAPSHOT) {
+        json_member_i64(&w, "snapshot-id", job->snapshot_id);
+    }
+    json_member_bool(&w, "repeated", job->repeated);
+    json_member_str(&w, "metadata-location", job->version->metadata_location);
+    json_end_object(&w);
+    return json_end(&w);
+}
+
+tarn_code rest_write_results(service_request *r, service_reply *reply, tarn_error *err) {
+    const json_value *body;
+    tarn_table_version *held = NULL;
+    commit_job job;
+    tarn_code code = TARN_OK;
+    memset(&job, 0, sizeof job);
+    job.err = (tarn_error)TARN_ERROR_INIT;
+    TRY(request_query_bool(r, "resent", false, &job.resent, err));
+    TRY(request_json(r, &body, err));
+    code = read_request(r, body, false, &held, &job, err);
+    if (code == TARN_CONFLICT || code == TARN_INVALID) { /* the table may have moved on */
+        table_version_release(held);
+        held = NULL;
+        err_reset(err);
+        code = read_request(r, body, true, &held, &job, err);
+    }
+    TRY(code);
+    code = commit_queue_run(r->service->queues, &r->table, &job);
+    if (code != TARN_OK) {
+        *err = job.err;
+        goto done;
+    }
+    TRY(put_outcome(reply, &job, err));
+done:
+    table_version_release(job.version);
+    table_version_release(held);
+    return code;
+}
