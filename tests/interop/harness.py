@@ -169,12 +169,12 @@ def local(location):
     return location
 
 
-def duckdb_connection():
-    """DuckDB with the extension wheels duckdb-extension-avro and duckdb-extension-iceberg."""
+def duckdb_connection(*more):
+    """DuckDB with the extension wheels duckdb-extension-avro and duckdb-extension-iceberg, and more of them."""
     import duckdb
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
     connection.execute("set timezone='UTC'")
-    for name in ("avro", "iceberg"):
+    for name in more + ("avro", "iceberg"):
         folder = os.path.dirname(importlib.util.find_spec("duckdb_extension_" + name).origin)
         connection.execute("load '%s'" % glob.glob(folder + "/**/%s.duckdb_extension" % name, recursive=True)[0])
     return connection

@@ -193,6 +193,125 @@ def wrong_requests():
         equal((status, answer["error"]["type"]), (409, "CommitFailedException"))
 
 
+def view_version(sql, dialect="spark", version=1):
+    from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
+    return ViewVersion(version_id=version, schema_id=0, timestamp_ms=1000 + version, summary={"engine-name": "test"},
+                       representations=[SQLViewRepresentation(type="sql", sql=sql, dialect=dialect)], default_namespace=["ns"])
+
+
+def views():
+    from pyiceberg import exceptions
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import LongType, NestedField
+    schema = Schema(NestedField(1, "id", LongType(), required=False))
+    with Workshop() as shop, Server(shop) as server:
+        catalog = server.catalog()
+        catalog.create_namespace("ns")
+        catalog.create_table("ns.t", schema=rows().schema)
+        made = catalog.create_view("ns.v", schema, view_version("select id from t"), properties={"comment": "c"})
+        loaded = catalog.load_view("ns.v")
+        equal((loaded.metadata.view_uuid, loaded.metadata.current_version_id, loaded.metadata.properties["comment"]),
+              (made.metadata.view_uuid, 1, "c"))
+        equal(loaded.metadata.versions[0].representations[0].root.sql, "select id from t")
+        equal((catalog.list_views("ns"), catalog.list_tables("ns")), ([("ns", "v")], [("ns", "t")]))
+        equal((catalog.view_exists("ns.v"), catalog.view_exists("ns.t"), catalog.table_exists("ns.v")), (True, False, False))
+        for make in (lambda: catalog.create_view("ns.v", schema, view_version("x")), lambda: catalog.create_view("ns.t", schema, view_version("x")),
+                     lambda: catalog.create_table("ns.v", schema=rows().schema)):
+            try:
+                make()
+                raise AssertionError("a name was given twice")
+            except (exceptions.ViewAlreadyExistsError, exceptions.TableAlreadyExistsError):
+                pass
+        path = "/v1/namespaces/ns/views/v"
+        status, body, _ = server.ask("GET", path)
+        location = body["metadata-location"]
+        assert location.endswith(".gz.metadata.json") and status == 200, body
+        version = {"version-id": 1, "schema-id": 0, "timestamp-ms": 5, "summary": {}, "default-namespace": ["ns"],
+                   "representations": [{"type": "sql", "sql": "select 2", "dialect": "spark"}]}
+        change = {"requirements": [{"type": "assert-view-uuid", "uuid": made.metadata.view_uuid}],
+                  "updates": [{"action": "add-view-version", "view-version": version},
+                              {"action": "set-current-view-version", "view-version-id": -1}]}
+        status, body, _ = server.ask("POST", path, change)
+        equal((status, body["metadata"]["current-version-id"], len(body["metadata"]["version-log"])), (200, 2, 2))
+        status, body, _ = server.ask("POST", path, dict(change, requirements=[{"type": "assert-view-uuid", "uuid": "other"}]))
+        equal((status, body["error"]["type"]), (409, "CommitFailedException"))
+        version["representations"][0]["dialect"] = "trino"
+        status, body, _ = server.ask("POST", path, change)
+        equal((status, "loss of view dialects" in body["error"]["message"]), (400, True))
+        equal(server.ask("POST", "/v1/namespaces/ns/register-view", {"name": "r", "metadata-location": location})[0], 200)
+        rename = {"source": {"namespace": ["ns"], "name": "r"}, "destination": {"namespace": ["ns"], "name": "t"}}
+        status, body, _ = server.ask("POST", "/v1/views/rename", rename)
+        equal((status, body["error"]["message"]), (409, "Cannot rename ns.r to ns.t. Table already exists"))
+        rename["destination"]["name"] = "w"
+        equal(server.ask("POST", "/v1/views/rename", rename)[0], 204)
+        equal(sorted(name for _, name in catalog.list_views("ns")), ["v", "w"])
+        catalog.drop_view("ns.w")
+        equal(server.ask("DELETE", "/v1/namespaces/ns/views/w")[1]["error"]["type"], "NoSuchViewException")
+        equal(shop.tarn("-c", "sqlite:tarn.db", "ls", "ns").out.split(), ["ns.t"])
+
+
+def set_property(table, uuid, value):
+    return {"identifier": {"namespace": ["ns"], "name": table}, "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
+            "updates": [{"action": "set-properties", "updates": {"k": value}}]}
+
+
+def several_tables_at_once():
+    with Workshop() as shop, Server(shop) as server:
+        catalog = server.catalog()
+        catalog.create_namespace("ns")
+        uuids = {name: str(catalog.create_table("ns." + name, schema=rows().schema).metadata.table_uuid) for name in "ab"}
+
+        def commit(*changes):
+            status, body, _ = server.ask("POST", "/v1/transactions/commit", {"table-changes": list(changes)})
+            return status, body and body["error"]["type"]
+
+        def values():
+            return [catalog.load_table("ns." + name).properties.get("k") for name in "ab"]
+        equal(commit(set_property("a", uuids["a"], "1"), set_property("b", uuids["b"], "1")), (204, None))
+        equal(values(), ["1", "1"])
+        equal(commit(set_property("a", uuids["a"], "2"), set_property("b", uuids["a"], "2")), (409, "CommitFailedException"))
+        equal(commit(set_property("a", uuids["a"], "2"), set_property("c", uuids["a"], "2")), (404, "NoSuchTableException"))
+        equal(commit(set_property("a", uuids["a"], "2"), set_property("a", uuids["a"], "3")), (400, "BadRequestException"))
+        equal(commit(), (400, "BadRequestException"))
+        equal(values(), ["1", "1"])
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:  # each pair of values stays a pair
+            done = [pool.submit(commit, *[set_property(name, uuids[name], str(i)) for name in order])
+                    for i, order in enumerate(["ab", "ba"] * 8)]
+            equal({future.result()[0] for future in done}, {204})
+        first, second = values()
+        equal(first, second)
+        status, body, _ = server.ask("POST", "/v1/namespaces/ns/tables/a/unregister", "")
+        equal((status, body["metadata"]["table-uuid"], os.path.exists(body["metadata-location"])), (200, uuids["a"], True))
+        equal([catalog.table_exists("ns.a"), catalog.table_exists("ns.b")], [False, True])
+        catalog.register_table("ns.a", body["metadata-location"])
+        equal(values(), [first, first])
+
+
+def duckdb_attaches():
+    with Workshop() as shop, Server(shop) as server:
+        db = harness.duckdb_connection("httpfs")
+        db.execute("attach '' as ice (type iceberg, endpoint '%s', authorization_type 'none')" % server.url)
+        db.execute("create schema ice.ns")
+        db.execute("create table ice.ns.t (id bigint, s varchar, d decimal(9,2), ts timestamp)")
+        db.execute("insert into ice.ns.t select range, 'row ' || range, 1.5, timestamp '2024-01-01' from range(1000)")
+        db.execute("delete from ice.ns.t where id >= 500")
+        db.execute("update ice.ns.t set s = 'new' where id = 1")
+        want = (500, 124750, "new")
+        equal(db.execute("select count(*), sum(id), max(s) filter (id = 1) from ice.ns.t").fetchone(), want)
+        ours = shop.cat("ns.t").rows
+        equal((len(ours), sum(row["id"] for row in ours), next(row["s"] for row in ours if row["id"] == 1)), want)
+        db.execute("create table ice.ns.u as select 7::bigint as x")
+        db.execute("begin")  # two tables in one commit
+        db.execute("insert into ice.ns.u values (8)")
+        db.execute("insert into ice.ns.t values (1000, 'last', 0, null)")
+        db.execute("commit")
+        equal(db.execute("select sum(x) from ice.ns.u").fetchone(), (15,))
+        shop.tarn("delete", "ns.t", "--where", "id < 500")
+        equal(db.execute("select id, s from ice.ns.t").fetchall(), [(1000, "last")])
+        db.execute("drop table ice.ns.u")
+        equal(server.catalog().list_tables("ns"), [("ns", "t")])
+
+
 ACCESS = {"token-seconds": 1000,
           "clients": [{"id": "writer", "secret": "s3cret&+%", "grants": [{"namespace": "a", "role": "write"}]}],
           "tokens": [{"name": "ops", "token": "ops-token", "grants": [{"namespace": "*", "role": "admin"}]},
@@ -264,9 +383,11 @@ def wrong_starts():
 def main():
     harness.need("pyarrow", "pyiceberg")
     for check in (a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again,
-                  many_writers, wrong_requests, roles_and_tokens, wrong_starts):
+                  many_writers, views, several_tables_at_once, wrong_requests, roles_and_tokens, wrong_starts):
         if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
             case(check.__name__, check)
+    if harness.importlib.util.find_spec("duckdb_extension_httpfs") and (len(sys.argv) == 1 or "duckdb_attaches" in sys.argv[1:]):
+        case("duckdb_attaches", duckdb_attaches)
     return harness.finish()
 
 
