@@ -63,18 +63,27 @@ static tarn_code sql_load(tarn_catalog *c, const tarn_ident *table, tarn_table_v
     arena_init(&arena, c->env);
     sql_key key;
     tarn_str location;
+    tarn_str before = STR_NULL;
     tarn_code code;
     TRY(sql_key_of(&arena, SQL_TABLE, table, &key, err));
-    sql_lock(self);
-    code = sql_read_pointer(self, &arena, &key, &location, err);
-    sql_unlock(self);
-    if (code != TARN_OK) {
-        goto done;
-    }
-    code = catalog_read_version(c->env, c->store, location, out, err);
-    if (code == TARN_NOT_FOUND) { /* the table is there: that it cannot be read is damage */
-        code = err_set(err, TARN_CORRUPT, "table %s named %.*s, which did not exist", key.label,
-                       STR_ARG(location));
+    for (;;) {
+        sql_lock(self);
+        code = sql_read_pointer(self, &arena, &key, &location, err);
+        sql_unlock(self);
+        if (code != TARN_OK) {
+            break;
+        }
+        if (str_eq(location, before)) { /* the table is there: that it cannot be read is damage */
+            code = err_set(err, TARN_CORRUPT, "table %s named %.*s, which did not exist", key.label,
+                           STR_ARG(location));
+            break;
+        }
+        code = catalog_read_version(c->env, c->store, location, out, err);
+        if (code != TARN_NOT_FOUND) {
+            break;
+        }
+        before = location; /* has the pointer moved on, and the document been removed since? */
+        err_reset(err);
     }
 done:
     arena_release(&arena);
