@@ -286,35 +286,41 @@ static bool has_requests(const commit_job *jobs) {
     return jobs != NULL;
 }
 
-/* The answer to the swap was lost: it was taken if what it would have made is there. */
-static bool was_taken(const group_round *rd, tarn_table_version **version) {
-    const commit_group *g = rd->group;
-    if (catalog_load(g->catalog, g->table, version, NULL) != TARN_OK) {
-        return false;
-    }
+static bool holds_ours(const group_round *rd, const tarn_metadata *m) {
     for (int32_t i = 0; i < rd->n_changes; i++) {
         const tarn_change *c = &rd->changes[i];
         if (c->kind == CHANGE_ADD_SNAPSHOT &&
-            metadata_snapshot_by_id((*version)->metadata, c->snapshot->snapshot_id) != NULL) {
+            metadata_snapshot_by_id(m, c->snapshot->snapshot_id) != NULL) {
             return true;
         }
     }
-    table_version_release(*version);
-    *version = NULL;
     return false;
 }
 
+/* *version: the table after it, or after a conflict as it is now; NULL: not known. A conflict may
+ * be the answer to a swap that was sent twice (B28, B29), so before anything is made of it the
+ * table is looked at. *spare: it could not be, and what was written must stay. */
 static tarn_code swap(group_round *rd, tarn_outcome_kind *outcome, tarn_table_version **version,
-                      tarn_error *err) {
+                      bool *spare, tarn_error *err) {
     const commit_group *g = rd->group;
     tarn_str uuid = rd->base->metadata->table_uuid;
     const tarn_requirement same = {REQUIRE_UUID, uuid, 0};
     const tarn_change_set set = {uuid.len > 0 ? 1 : 0, &same, rd->n_changes, rd->changes};
     tarn_code code = catalog_commit(g->catalog, g->table, rd->base, &set, outcome, version, err);
-    if (*outcome == TARN_OUTCOME_UNKNOWN && was_taken(rd, version)) {
+    *spare = false;
+    if (code != TARN_CONFLICT && *outcome != TARN_OUTCOME_UNKNOWN) {
+        return code;
+    }
+    if (catalog_load(g->catalog, g->table, version, NULL) != TARN_OK) {
+        *version = NULL;
+        *spare = true;
+    } else if (holds_ours(rd, (*version)->metadata)) {
         *outcome = TARN_COMMITTED;
         err_reset(err);
         code = TARN_OK;
+    } else if (*outcome == TARN_OUTCOME_UNKNOWN) {
+        table_version_release(*version); /* the swap may yet arrive */
+        *version = NULL;
     }
     return code;
 }
@@ -353,6 +359,7 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
     commit_group *g = rd->group;
     tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
     tarn_table_version *version = NULL;
+    bool spare = false;
     tarn_code code = TARN_OK;
     TRY(begin_round(rd, jobs, err));
     apply_all(rd, jobs);
@@ -361,7 +368,7 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
         goto done;
     }
     if (rd->n_changes > 0) {
-        TRY(swap(rd, &outcome, &version, err));
+        TRY(swap(rd, &outcome, &version, &spare, err));
     } else {
         version = table_version_keep(rd->base);
     }
@@ -371,7 +378,7 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
         }
     }
 done:
-    end_units(rd, outcome);
+    end_units(rd, spare ? TARN_OUTCOME_UNKNOWN : outcome);
     remember(g, version);
     return code;
 }

@@ -10,7 +10,7 @@
  * snapshots stay few (a store that takes some 15 conditional writes of a key in a second sets no
  * other pace). */
 #define PACE_JOBS 128
-#define PACE_US   67000
+#define PACE_US   70000
 #define MAX_IDLE  32 /* tables that are remembered without a commit at work */
 
 typedef struct commit_queue {
@@ -131,6 +131,7 @@ static void leave_queue(commit_queues *q, commit_queue *queue) {
     }
 }
 
+/* Without the lock. */
 static void keep_pace(commit_queues *q, commit_queue *queue) {
     int64_t now = env_now_us(q->env);
     if (queue->swap_us != 0 && now < queue->swap_us + PACE_US && now >= queue->swap_us) {
