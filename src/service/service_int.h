@@ -68,6 +68,11 @@ tarn_code rest_write_results(service_request *r, service_reply *reply, tarn_erro
 /* serve_commit.c, serve_transaction.c */
 tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_commit_transaction(service_request *r, service_reply *reply, tarn_error *err);
+/* serve_plan.c */
+tarn_code rest_plan_scan(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_load_plan(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_cancel_plan(service_request *r, service_reply *reply, tarn_error *err);
+tarn_code rest_scan_tasks(service_request *r, service_reply *reply, tarn_error *err);
 /* serve_view.c */
 tarn_code rest_list_views(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_create_view(service_request *r, service_reply *reply, tarn_error *err);

@@ -287,6 +287,53 @@ def several_tables_at_once():
         equal(values(), [first, first])
 
 
+def scans_are_planned():
+    """Plans of the service and of the client name the same files, and give the same rows."""
+    import pyiceberg.expressions as e
+    from pyiceberg.catalog.rest import RestCatalog
+    with Workshop() as shop, Server(shop) as server:
+        server.catalog().create_namespace("ns")
+        shop.write("rows.ndjson", "".join(
+            '{"id": %d, "s": "%s%d", "d": "2024-01-0%d", "x": %s, "dec": "%d.25"}\n'
+            % (i, "abcd"[i % 4], i, 1 + i % 5, i / 2 if i % 7 else "null", i) for i in range(200)))
+        shop.tarn("create", "ns.t", "id long, s string, d date, x double, dec decimal(9,2)", "--partition-by", "d",
+                  "--property", "write.delete.mode=merge-on-read")
+        shop.tarn("ingest", "ns.t", "rows.ndjson")
+        shop.tarn("delete", "ns.t", "--where", "id < 20")
+        local, remote = (RestCatalog("rest", uri=server.url, **{"scan-planning-mode": mode}).load_table("ns.t")
+                         for mode in ("client", "server"))
+        assert remote.catalog.supports_server_side_planning()
+        for row_filter in (
+                e.AlwaysTrue(), e.AlwaysFalse(), e.EqualTo("id", 50), e.And(e.GreaterThan("id", 30), e.LessThan("id", 60)),
+                e.In("s", ["a24", "b25", "zz"]), e.StartsWith("s", "c"), e.NotStartsWith("s", "a"), e.IsNull("x"), e.Not(e.IsNull("x")),
+                e.EqualTo("d", "2024-01-03"), e.NotEqualTo("d", "2024-01-03"), e.Or(e.EqualTo("d", "2024-01-03"), e.EqualTo("dec", "77.25")),
+                e.GreaterThan("x", 70.5), e.Not(e.Or(e.EqualTo("id", 7), e.GreaterThan("id", 100))), e.NotIn("id", [21, 22])):
+            mine, theirs = remote.scan(row_filter=row_filter), local.scan(row_filter=row_filter)
+            equal(sorted(mine.to_arrow()["id"].to_pylist()), sorted(theirs.to_arrow()["id"].to_pylist()))
+            equal(mine.count(), theirs.count())
+            equal(*[sorted((task.file.file_path, sorted(d.file_path for d in task.delete_files)) for task in scan.plan_files())
+                    for scan in (mine, theirs)])
+        path = "/v1/namespaces/ns/tables/t"
+        status, plan, _ = server.ask("POST", path + "/plan", {"filter": {"type": "gt", "term": "id", "value": 5}})
+        equal((status, plan["status"], len(plan["file-scan-tasks"]), len(plan["delete-files"]), plan["plan-tasks"]), (200, "completed", 5, 5, []))
+        shop.tarn("delete", "ns.t", "--where", "d = '2024-01-02'")
+        equal(server.ask("GET", path + "/plan/" + plan["plan-id"])[1], plan)  # its snapshot stays
+        equal(server.ask("DELETE", path + "/plan/" + plan["plan-id"])[0], 204)
+        part = dict(json.loads(bytes.fromhex(plan["plan-id"])), **{"tarn-from": 1, "tarn-to": 3})  # as plans of many files are cut
+        status, tasks, _ = server.ask("POST", path + "/tasks", {"plan-task": json.dumps(part)})
+        equal((status, tasks["file-scan-tasks"][1]["data-file"]), (200, plan["file-scan-tasks"][2]["data-file"]))
+        equal((len(tasks["file-scan-tasks"]), [t["delete-file-references"] for t in tasks["file-scan-tasks"]]), (2, [[0], [1]]))
+        for method, tail, body, status, kind in (
+                ("GET", "/plan/7b7d", None, 404, "NoSuchPlanIdException"), ("DELETE", "/plan/zz", None, 404, "NoSuchPlanIdException"),
+                ("POST", "/tasks", {"plan-task": "{}"}, 404, "NoSuchPlanTaskException"), ("POST", "/tasks", {}, 400, "BadRequestException"),
+                ("POST", "/plan", {"filter": {"type": "eq", "term": "nope", "value": 1}}, 400, "BadRequestException"),
+                ("POST", "/plan", {"select": ["nope"]}, 400, "BadRequestException"), ("POST", "/plan", {"snapshot-id": 5}, 400, None),
+                ("POST", "/plan", {"start-snapshot-id": 5}, 400, "BadRequestException")):
+            got, answer, _ = server.ask(method, path + tail, body)
+            assert got == status and (kind is None or answer["error"]["type"] == kind), "%s %s: %d %s" % (method, tail, got, answer)
+        equal(server.ask("POST", "/v1/namespaces/ns/tables/none/plan", {})[1]["error"]["type"], "NoSuchTableException")
+
+
 def duckdb_attaches():
     with Workshop() as shop, Server(shop) as server:
         db = harness.duckdb_connection("httpfs")
@@ -383,7 +430,7 @@ def wrong_starts():
 def main():
     harness.need("pyarrow", "pyiceberg")
     for check in (a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again,
-                  many_writers, views, several_tables_at_once, wrong_requests, roles_and_tokens, wrong_starts):
+                  many_writers, views, several_tables_at_once, scans_are_planned, wrong_requests, roles_and_tokens, wrong_starts):
         if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
             case(check.__name__, check)
     if harness.importlib.util.find_spec("duckdb_extension_httpfs") and (len(sys.argv) == 1 or "duckdb_attaches" in sys.argv[1:]):
