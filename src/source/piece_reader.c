@@ -213,6 +213,9 @@ static tarn_code learn_from(piece_reader *r, tarn_str raw, tarn_str reason, bool
         !reason_has(reason, STR("did not fit decimal"))) {
         return TARN_OK;
     }
+    if (r->request.text.debezium) {
+        raw = text_change_envelope(raw);
+    }
     arena_init(&parsed, r->env);
     tarn_code code = json_parse(&parsed, raw, "record", &record, &why);
     code = code == TARN_OK      ? widen_by(r, record, root, err)

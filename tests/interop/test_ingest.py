@@ -282,6 +282,13 @@ def from_a_topic(shop, broker):
     shop.tarn("ingest", "ns.c", "kafka://%s/c" % broker, "--create", "--schema", "id long not null, v string", "--format", "debezium-json", "--upsert",
               "--key", "id", "--deletes", "equality")
     equal(table(shop, "ns.c"), end)
+    # columns from the messages, then one more of them, beside the messages' keys
+    take = ["ingest", "ns.e", "kafka://%s/c" % broker, "--format", "debezium-json", "--upsert", "--key", "id", "--deletes", "vector", "--state", "se"]
+    shop.tarn(*take, "--create")
+    equal(table(shop, "ns.e"), end)
+    produce("c", '{"id": 7}|{"op": "r", "after": {"id": 7, "v": "new", "w": 1.5}}\n', "-K", "|", "-p", "0")
+    shop.tarn(*take, "--evolve")
+    equal([r for r in shop.cat("ns.e").rows if r["w"] is not None], [{"id": 7, "v": "new", "w": 1.5}])
 
 
 AVRO = {1: {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}, {"name": "v", "type": ["null", "string"], "default": None},

@@ -70,6 +70,8 @@ void text_reader_position(const text_reader *r, int64_t *bytes, int64_t *lines);
 void text_reader_head(const text_reader *r, int64_t *bytes, int64_t *lines);
 void text_reader_close(text_reader *r); /* takes NULL */
 
+/* Of a record of changes what stands before its message's key, if there is one: the envelope. */
+tarn_str text_change_envelope(tarn_str record);
 /* Bytes of whole records at the front of len bytes, which begin with a record; all: nothing follows
  * them. */
 size_t text_cut(const text_options *options, const char *bytes, size_t len, bool all);

@@ -649,6 +649,12 @@ done:
     return code;
 }
 
+tarn_str text_change_envelope(tarn_str record) {
+    /* JSON has no such byte: not in its texts either, which escape it */
+    const char *mark = record.len > 0 ? memchr(record.data, TEXT_KEY_MARK, record.len) : NULL;
+    return mark != NULL ? str_make(record.data, (size_t)(mark - record.data)) : record;
+}
+
 tarn_code text_change_record(text_decoder *d) {
     envelope e;
     memset(&e, 0, sizeof e);

@@ -296,6 +296,9 @@ static tarn_code infer_ndjson(inferrer *f, const char *p, const char *end, const
         if (is_blank(record)) {
             continue;
         }
+        if (f->plan->options.debezium) {
+            record = text_change_envelope(record);
+        }
         if (parsed.used_bytes > PARSE_ARENA_SIZE) {
             arena_release(&parsed);
         }

@@ -194,23 +194,34 @@ static void schemas_say_what_numbers_mean(void **state) {
           "unit\n");
 }
 
-static void schemas_are_inferred(void **state) {
-    (void)state;
+static void infers(const char *text, const char *want) {
     text_case t;
     tarn_env *env = test_env();
     io_stream *stream = NULL;
     const tarn_type *type = NULL;
     tarn_error err = TARN_ERROR_INIT;
     text_case_init(&t, env);
-    assert_ok(text_case_stream(
-        &t, STR("null\n{" SCHEMA ",\"payload\":{\"op\":\"c\",\"after\":{}}}\n"), &stream));
+    assert_ok(text_case_stream(&t, str_of(text), &stream));
     assert_ok(text_infer(&t.arena, &stream, &debezium, 0, &type, &err));
     assert_ok(type_text(type, &t.out, &err));
     stream->close(stream);
-    text_case_same(&t.out, "struct<id: int not null, d: date, us: timestamp, ms: timestamp, "
-                           "z: timestamptz, t: time, p: decimal(9, 2), b: binary>");
+    text_case_same(&t.out, want);
     text_case_done(&t);
     test_env_done(env);
+}
+
+static void schemas_are_inferred(void **state) {
+    (void)state;
+    infers("null\n{" SCHEMA ",\"payload\":{\"op\":\"c\",\"after\":{}}}\n",
+           "struct<id: int not null, d: date, us: timestamp, ms: timestamp, "
+           "z: timestamptz, t: time, p: decimal(9, 2), b: binary>");
+    /* with the messages' keys */
+    infers("{" SCHEMA ",\"payload\":{\"op\":\"c\",\"after\":{}}}\x1e{\"id\":1}\n",
+           "struct<id: int not null, d: date, us: timestamp, ms: timestamp, "
+           "z: timestamptz, t: time, p: decimal(9, 2), b: binary>");
+    infers("{\"op\":\"d\",\"before\":null}\x1e{\"id\":1}\n"
+           "{\"op\":\"c\",\"after\":{\"id\":2,\"v\":\"a\"}}\x1e{\"id\":2}\n",
+           "struct<id: long, v: string>");
 }
 
 static void a_column_says_the_kind(void **state) {
