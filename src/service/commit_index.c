@@ -3,6 +3,10 @@
 
 #include "write/commit/commit.h"
 
+static tarn_str first_of(tarn_str s, size_t len) {
+    return str_make(s.data != NULL ? s.data : "", s.len < len ? s.len : len);
+}
+
 static void init_generation(commit_index *index, int which) {
     arena_init(&index->generations[which].arena, index->env);
     map_init(&index->generations[which].ids, &index->generations[which].arena);
@@ -66,9 +70,15 @@ done:
 
 tarn_code commit_index_follow(commit_index *index, tarn_store *store, const tarn_metadata *m,
                               tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (!str_is(first_of(m->table_uuid, sizeof index->uuid - 1), index->uuid)) {
+        tarn_str uuid = first_of(m->table_uuid, sizeof index->uuid - 1);
+        commit_index_release(index);
+        commit_index_init(index, index->env);
+        memcpy(index->uuid, uuid.data, uuid.len);
+    }
     int32_t first = m->n_snapshots;
     int64_t ids = 0;
-    tarn_code code = TARN_OK;
     /* New snapshots stand at the end. One of a shared commit counts as many. */
     while (first > 0 && m->snapshots[first - 1]->snapshot_id != index->newest && ids < INDEX_IDS) {
         tarn_str text;
@@ -86,32 +96,31 @@ done:
     return code;
 }
 
-static const tarn_snapshot *on_branch(const tarn_metadata *m, tarn_str branch, int64_t id) {
+static bool counts(const tarn_metadata *m, tarn_str branch, int64_t id) {
     const tarn_ref *ref = metadata_ref(m, branch);
-    bool there = ref != NULL && (ref->snapshot_id == id || /* a rollback took it back otherwise */
-                                 metadata_is_ancestor(m, ref->snapshot_id, id));
-    return there ? metadata_snapshot_by_id(m, id) : NULL;
+    return metadata_snapshot_by_id(m, id) == NULL ||
+           (ref != NULL &&
+            (ref->snapshot_id == id || metadata_is_ancestor(m, ref->snapshot_id, id)));
 }
 
-const tarn_snapshot *commit_index_find(const commit_index *index, const tarn_metadata *m,
-                                       tarn_str branch, tarn_str id) {
+int64_t commit_index_find(const commit_index *index, const tarn_metadata *m, tarn_str branch,
+                          tarn_str id) {
     for (int i = 0; i < 2; i++) {
         const map_entry *e = map_find(&index->generations[i].ids, id);
-        const tarn_snapshot *s = e != NULL ? on_branch(m, branch, e->value.i64) : NULL;
-        if (s != NULL) {
-            return s;
+        if (e != NULL && counts(m, branch, e->value.i64)) {
+            return e->value.i64;
         }
     }
-    return NULL;
+    return TARN_NO_SNAPSHOT;
 }
 
 tarn_code commit_index_search(tarn_env *env, tarn_store *store, const tarn_metadata *m,
-                              tarn_str branch, tarn_str id, const tarn_snapshot **out,
-                              tarn_error *err) {
+                              tarn_str branch, tarn_str id, int64_t *out, tarn_error *err) {
     const tarn_ref *ref = metadata_ref(m, branch);
     const tarn_snapshot *s = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
-    *out = NULL;
-    for (int32_t steps = 0; s != NULL && *out == NULL && steps < m->n_snapshots; steps++) {
+    *out = TARN_NO_SNAPSHOT;
+    for (int32_t steps = 0; s != NULL && *out == TARN_NO_SNAPSHOT && steps < m->n_snapshots;
+         steps++) {
         tarn_arena arena;
         tarn_str text, piece;
         bool found = properties_get(&s->summary, "tarn.commit-id", &piece) && str_eq(piece, id);
@@ -124,7 +133,7 @@ tarn_code commit_index_search(tarn_env *env, tarn_store *store, const tarn_metad
         if (code != TARN_OK) {
             return code;
         }
-        *out = found ? s : NULL;
+        *out = found ? s->snapshot_id : TARN_NO_SNAPSHOT;
         s = metadata_parent(m, s);
     }
     return TARN_OK;

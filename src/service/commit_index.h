@@ -20,6 +20,7 @@ typedef struct commit_index {
         tarn_arena arena;
         tarn_map ids; /* to snapshot ids */
     } generations[2]; /* the newer first */
+    char uuid[64];    /* of the table that it is about: another of its name begins anew */
     int64_t newest;   /* the last snapshot that was read; TARN_NO_SNAPSHOT: none */
 } commit_index;
 
@@ -28,12 +29,13 @@ void commit_index_release(commit_index *index);
 /* Reads what m has and the index lacks. */
 tarn_code commit_index_follow(commit_index *index, tarn_store *store, const tarn_metadata *m,
                               tarn_error *err) TARN_MUST_USE;
-/* The snapshot of this branch that holds the id; NULL: not known here. */
-const tarn_snapshot *commit_index_find(const commit_index *index, const tarn_metadata *m,
-                                       tarn_str branch, tarn_str id);
-/* The same by reading every snapshot's own word. *out NULL: none. */
+/* The snapshot that did it: of this branch, or one that has expired since. TARN_NO_SNAPSHOT: not
+ * known here, or taken back by a rollback. */
+int64_t commit_index_find(const commit_index *index, const tarn_metadata *m, tarn_str branch,
+                          tarn_str id);
+/* The same by reading every snapshot's own word. */
 tarn_code commit_index_search(tarn_env *env, tarn_store *store, const tarn_metadata *m,
-                              tarn_str branch, tarn_str id, const tarn_snapshot **out,
+                              tarn_str branch, tarn_str id, int64_t *out,
                               tarn_error *err) TARN_MUST_USE;
 
 #endif

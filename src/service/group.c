@@ -8,6 +8,7 @@
 #include "service/group.h"
 
 #include "base/map.h"
+#include "service/trim.h"
 
 #define MAX_ATTEMPTS 20
 #define BACKOFF_MS   10
@@ -196,50 +197,48 @@ static tarn_code open_unit(group_round *rd, commit_job *job, tarn_error *err) {
     return TARN_OK;
 }
 
-/* *before: the snapshot, or the job of this round, that did it. */
-static tarn_code find_before(group_round *rd, commit_job *job, const tarn_snapshot **snapshot,
+/* Whether it was done before, by a snapshot or (*twin) by a job of this round. */
+static tarn_code find_before(group_round *rd, commit_job *job, int64_t *snapshot_id,
                              const commit_job **twin, tarn_error *err) {
     const commit_request *request = job->request;
     const commit_group *g = rd->group;
+    const tarn_metadata *m = rd->base->metadata;
+    tarn_code code = TARN_OK;
     bool added = true;
-    *snapshot = NULL;
+    *snapshot_id = TARN_NO_SNAPSHOT;
     *twin = NULL;
     if (request->commit_id == NULL) {
         return TARN_OK;
     }
     tarn_str id = str_of(request->commit_id);
-    *snapshot = commit_index_find(g->index, rd->base->metadata, branch_of(request), id);
-    if (*snapshot == NULL && job->resent) {
-        tarn_code code = commit_index_search(g->env, g->catalog->store, rd->base->metadata,
-                                             branch_of(request), id, snapshot, err);
-        if (code != TARN_OK) {
-            return code;
-        }
+    *snapshot_id = commit_index_find(g->index, m, branch_of(request), id);
+    if (*snapshot_id == TARN_NO_SNAPSHOT && job->resent) {
+        TRY(commit_index_search(g->env, g->catalog->store, m, branch_of(request), id, snapshot_id,
+                                err));
     }
-    if (*snapshot != NULL) {
-        return TARN_OK;
+    if (*snapshot_id != TARN_NO_SNAPSHOT) {
+        goto done;
     }
     map_entry *e = map_put(&rd->ids, id, &added);
     if (e == NULL) {
         return err_nomem(err);
     }
     *twin = added ? NULL : e->value.ptr;
-    if (added) {
-        e->value.ptr = job;
-    }
-    return TARN_OK;
+    e->value.ptr = added ? job : e->value.ptr;
+done:
+    return code;
 }
 
 /* A twin's outcome is not known before its unit is closed: it is taken over at the end. */
 static void apply_request(group_round *rd, commit_job *job) {
     tarn_code code = TARN_OK;
-    const tarn_snapshot *before;
+    int64_t before;
     const commit_job *twin;
     TRY(find_before(rd, job, &before, &twin, &job->err));
-    if (before != NULL || twin != NULL) {
+    if (before != TARN_NO_SNAPSHOT || twin != NULL) {
         job->repeated = true;
         job->twin = twin;
-        job->snapshot_id = before != NULL ? before->snapshot_id : TARN_NO_SNAPSHOT;
+        job->snapshot_id = before;
         goto done;
     }
     if (rd->n_open > 0 && !(may_share(job->request) && agree(job->request, rd->open[0]->request))) {
@@ -354,12 +353,27 @@ done:
     return code;
 }
 
+/* Failing to is no reason to refuse anybody. */
+static void trim(group_round *rd, trim_plan *plan) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_code code = trim_find(&rd->arena, rd->now, env_now_ms(rd->group->env), plan, &err);
+    if (code == TARN_OK && plan->n > 0) {
+        const tarn_change_set set = {0, NULL, 1, &plan->change};
+        code = apply_set(rd, &set, &err);
+    }
+    if (code != TARN_OK) {
+        plan->n = 0;
+        env_log(rd->group->env, TARN_LOG_WARN, "service", "trim", "%s", err.message);
+    }
+}
+
 /* CONFLICT: to be done again, on the table as it is. */
 static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
     commit_group *g = rd->group;
     tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
     tarn_table_version *version = NULL;
     bool spare = false;
+    trim_plan plan = {0};
     tarn_code code = TARN_OK;
     TRY(begin_round(rd, jobs, err));
     apply_all(rd, jobs);
@@ -368,7 +382,9 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
         goto done;
     }
     if (rd->n_changes > 0) {
+        trim(rd, &plan);
         TRY(swap(rd, &outcome, &version, &spare, err));
+        trim_files(g->env, g->catalog->store, &plan);
     } else {
         version = table_version_keep(rd->base);
     }

@@ -124,8 +124,9 @@ static tarn_code check_free(service_request *r, const tarn_ident *table, tarn_er
     return code;
 }
 
-/* Some clients write their first manifests into a folder that they take to be there, as it is when a
- * table was created at once. A file that is begun and given up makes it, where folders are a thing.
+/* Some clients write their first manifests into a folder that they take to be there, as it is when
+ * a table was created at once. A file that is begun and given up makes it, where folders are a
+ * thing.
  */
 static void make_metadata_folder(service_request *r, const tarn_metadata *m) {
     tarn_store *store = r->service->catalog->store;

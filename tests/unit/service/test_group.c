@@ -70,14 +70,14 @@ static void check_snapshots(group_case *g, int32_t n) {
 
 typedef void (*story)(group_case *g);
 
-static void on_all_kinds(story tell) {
+static void on_tables_with(const char *const *properties, story tell) {
     for (int kind = 0; kind < CASE_KINDS; kind++) {
         for (int32_t version = 2; version <= 3; version++) {
             group_case g;
             memset(&g, 0, sizeof g);
             tarn_env *env = test_env();
             case_open(&g.c, env, (case_kind)kind);
-            case_table(&g.c, version, SCHEMA, "p", NULL);
+            case_table(&g.c, version, SCHEMA, "p", properties);
             proxy_init(&g.proxy, g.c.catalog);
             g.proxy.before = rival_appends;
             g.proxy.ctx = &g;
@@ -92,6 +92,10 @@ static void on_all_kinds(story tell) {
             test_env_done(env);
         }
     }
+}
+
+static void on_all_kinds(story tell) {
+    on_tables_with(NULL, tell);
 }
 
 static void tell_shared(group_case *g) {
@@ -267,12 +271,64 @@ static void test_group_lost_swap(void **state) {
     test_env_done(env);
 }
 
+/* Snapshots older than the newest two go, and all that only they lived by. */
+static void tell_trim(group_case *g) {
+    tarn_error err = TARN_ERROR_INIT;
+    for (int i = 0; i < JOBS; i++) {
+        make_jobs(g, JOBS, true);
+        g->jobs[i].next = NULL;
+        g->requests[i].kind = COMMIT_MERGE_APPEND;
+        group_run(&g->group, &g->jobs[i]);
+        assert_int_equal(g->jobs[i].code, TARN_OK);
+        let_go(g);
+        tarn_table_version *version = case_load(&g->c);
+        assert_true(version->metadata->n_snapshots <= 2);
+        table_version_release(version);
+    }
+    static const char *const want[] = {"total-records", "60", "total-data-files", "6", NULL};
+    state_check_summary(&g->c, want);
+    make_jobs(g, 1, true); /* its snapshot is gone, and it is remembered */
+    group_run(&g->group, g->jobs);
+    assert_true(g->jobs[0].code == TARN_OK && g->jobs[0].repeated);
+    let_go(g);
+    /* a tag makes it maintenance's business */
+    tarn_change tag = {.kind = CHANGE_SET_SNAPSHOT_REF};
+    tarn_table_version *version = case_load(&g->c);
+    tarn_outcome_kind outcome;
+    tag.ref = (tarn_ref){STR("kept"), version->metadata->current_snapshot_id, true, -1, -1, -1};
+    const tarn_change_set set = {0, NULL, 1, &tag};
+    assert_ok(catalog_commit(g->c.catalog, &g->c.ident, version, &set, &outcome, NULL, &err));
+    table_version_release(version);
+    for (int i = 0; i < 3; i++) {
+        make_jobs(g, 1, true);
+        g->requests[0].commit_id = NULL;
+        group_run(&g->group, g->jobs);
+        assert_int_equal(g->jobs[0].code, TARN_OK);
+        let_go(g);
+    }
+    check_snapshots(g, 5);
+}
+
+static void test_group_trim(void **state) {
+    (void)state;
+    static const char *const policy[] = {"tarn.expire-on-commit",
+                                         "true",
+                                         "history.expire.max-snapshot-age-ms",
+                                         "0",
+                                         "history.expire.min-snapshots-to-keep",
+                                         "2",
+                                         "commit.manifest.min-count-to-merge",
+                                         "2",
+                                         NULL};
+    on_tables_with(policy, tell_trim);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_group_shared),    cmocka_unit_test(test_group_chained),
         cmocka_unit_test(test_group_refused),   cmocka_unit_test(test_group_repeated),
         cmocka_unit_test(test_group_rival),     cmocka_unit_test(test_group_lost_answer),
-        cmocka_unit_test(test_group_lost_swap),
+        cmocka_unit_test(test_group_lost_swap), cmocka_unit_test(test_group_trim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
