@@ -150,7 +150,7 @@ done:
     return code;
 }
 
-static tarn_code send(view_work *w, tarn_error *err) {
+static tarn_code send_document(view_work *w, tarn_error *err) {
     tarn_store *store = w->self->base.store;
     tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
     tarn_code code = store_put(store, w->move.to, STORE_CREATE,
@@ -176,7 +176,7 @@ tarn_code sql_commit_view(tarn_catalog *c, const tarn_ident *view, const catalog
     TRY(sql_key_of(&w.arena, SQL_VIEW, view, &w.move.key, err));
     TRY(check_free(&w, base, err));
     TRY(build(&w, base, set, err));
-    TRY(send(&w, err));
+    TRY(send_document(&w, err));
     env_log(c->env, TARN_LOG_INFO, "catalog", "commit", "view=%s metadata=%.*s", w.move.key.label,
             STR_ARG(w.move.to));
     if (out != NULL) {

@@ -427,14 +427,15 @@ def wrong_starts():
             assert "hidden" not in answer.err
 
 
+CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
+         views, several_tables_at_once, scans_are_planned, duckdb_attaches, wrong_requests, roles_and_tokens, wrong_starts]
+
+
 def main():
-    harness.need("pyarrow", "pyiceberg")
-    for check in (a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again,
-                  many_writers, views, several_tables_at_once, scans_are_planned, wrong_requests, roles_and_tokens, wrong_starts):
+    harness.need("pyarrow", "pyiceberg", "duckdb_extension_httpfs")
+    for check in CASES:
         if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
             case(check.__name__, check)
-    if harness.importlib.util.find_spec("duckdb_extension_httpfs") and (len(sys.argv) == 1 or "duckdb_attaches" in sys.argv[1:]):
-        case("duckdb_attaches", duckdb_attaches)
     return harness.finish()
 
 

@@ -72,11 +72,14 @@ def spark():
         equal(sorted(row["s"] for row in ours if row["s"] != "x"), ["m", "new"])
 
 
+CASES = [compatibility_kit, spark]
+
+
 def main():
     if not os.path.exists(ENGINE) or shutil.which("java") is None:
         print("SKIPPED: no %s or no Java" % ENGINE)
         return harness.SKIPPED
-    for check in (compatibility_kit, spark):
+    for check in CASES:
         if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
             case(check.__name__, check)
     return harness.finish()
