@@ -61,7 +61,8 @@ tarn_sink_open(tarn_table *table,                /* @keep */
  * optional columns are null; anything else is INVALID naming the column, and the batch is not
  * taken. After a failure of another kind all rows since the last commit may be lost: then the next
  * tarn_sink_commit fails too, commits nothing, and the sink begins afresh. array is moved on
- * success. @since 0.1 */
+ * success, and released once its rows are written: at the latest by the next checkpoint, and with
+ * several writers perhaps on another thread. @since 0.1 */
 TARN_API TARN_MUST_USE tarn_code tarn_sink_write(tarn_sink *sink,                  /* @borrow */
                                                  const struct ArrowSchema *schema, /* @borrow */
                                                  struct ArrowArray *array,         /* @take */

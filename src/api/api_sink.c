@@ -6,6 +6,8 @@
 #include "sink/sink.h"
 #include "table/project.h"
 
+#include <stdatomic.h>
+
 struct tarn_sink {
     tarn_env *env;
     tarn_table *table;
@@ -134,8 +136,60 @@ static tarn_code check_columns(const tarn_type *input, const tarn_type *root, ta
     return TARN_OK;
 }
 
+/* The caller's array behind a batch that shares its memory. It stays the caller's where the write
+ * fails; where it was taken, it goes when the last batch that looks into it goes, which is after
+ * the call, and on another thread, where a task still has rows of it to write. */
+typedef struct array_loan {
+    tarn_env *env;
+    atomic_int holders;      /* the call, and the batches together */
+    struct ArrowArray array; /* release NULL: the caller still has it */
+} array_loan;
+
+static void drop_loan(array_loan *loan) {
+    if (atomic_fetch_sub(&loan->holders, 1) == 1) {
+        if (loan->array.release != NULL) {
+            loan->array.release(&loan->array);
+        }
+        env_free(loan->env, loan);
+    }
+}
+
 static void release_lent(struct ArrowArray *array) {
+    drop_loan(array->private_data);
     array->release = NULL;
+}
+
+static tarn_code import_lent(array_loan *loan, const struct ArrowSchema *schema,
+                             const struct ArrowArray *array, const tarn_type *type, tarn_batch *out,
+                             tarn_error *err) {
+    struct ArrowArray lent = *array;
+    lent.release = release_lent;
+    lent.private_data = loan;
+    tarn_code code = batch_import(loan->env, schema, &lent, type, out, err);
+    if (code == TARN_OK) {
+        atomic_fetch_add(&loan->holders, 1);
+    }
+    return code;
+}
+
+static array_loan *loan_new(tarn_env *env) {
+    array_loan *loan = env_calloc(env, 1, sizeof *loan);
+    if (loan != NULL) {
+        loan->env = env;
+        atomic_init(&loan->holders, 1);
+    }
+    return loan;
+}
+
+/* What a failed checkpoint left goes before the next rows. */
+static tarn_code commit_waiting(tarn_sink *sink, tarn_error *err) {
+    commit_outcome commit;
+    if (!sink_waits(sink->job)) {
+        return TARN_OK;
+    }
+    tarn_code code = sink_commit(sink->job, INT64_MAX, &commit, err);
+    table_version_release(commit.version);
+    return code;
 }
 
 tarn_code tarn_sink_write_changes(tarn_sink *sink, const struct ArrowSchema *schema,
@@ -144,40 +198,38 @@ tarn_code tarn_sink_write_changes(tarn_sink *sink, const struct ArrowSchema *sch
     tarn_code code = TARN_OK;
     tarn_arena arena;
     const tarn_type *input;
-    const tarn_type *root = metadata_schema(sink_version(sink->job)->metadata)->root;
+    const tarn_type *root;
     tarn_projection *plan;
     project_options options;
     tarn_batch in;
     tarn_batch rows;
-    struct ArrowArray lent = *array; /* stays the caller's until all of it was taken */
-    lent.release = release_lent;
+    array_loan *loan = loan_new(sink->env);
     memset(&in, 0, sizeof in);
     memset(&rows, 0, sizeof rows);
     memset(&options, 0, sizeof options);
     options.by_name = true;
     options.file = "batch";
     arena_init(&arena, sink->env);
-    if (sink_waits(sink->job)) { /* what a failed checkpoint left */
-        commit_outcome commit;
-        code = sink_commit(sink->job, INT64_MAX, &commit, err);
-        table_version_release(commit.version);
-        if (code != TARN_OK) {
-            goto done;
-        }
-        root = metadata_schema(sink_version(sink->job)->metadata)->root;
+    if (loan == NULL) {
+        code = err_nomem(err);
+        goto done;
     }
+    TRY(commit_waiting(sink, err));
+    root = metadata_schema(sink_version(sink->job)->metadata)->root;
     TRY(type_from_arrow(&arena, schema, &input, err));
     TRY(check_columns(input, root, err));
     TRY(project_plan(&arena, input, root, &options, &plan, err));
-    TRY(batch_import(sink->env, schema, &lent, input, &in, err));
+    TRY(import_lent(loan, schema, array, input, &in, err));
     TRY(project_apply(plan, sink->env, &in, &rows, err));
     TRY(sink_write(sink->job, &rows, kinds, err));
+    loan->array = *array;
+    array->release = NULL;
 done:
     batch_release(&in);
     batch_release(&rows);
     arena_release(&arena);
-    if (code == TARN_OK) {
-        array->release(array);
+    if (loan != NULL) {
+        drop_loan(loan);
     }
     return code;
 }

@@ -171,6 +171,42 @@ static void test_flow_checkpoints(void **state) {
     on_both(tell_checkpoints, "day");
 }
 
+/* Batches whose memory goes as soon as it may, while tasks side by side still write their rows. */
+static void tell_many_writers(flow_case *f) {
+    tarn_sink *sink;
+    tarn_outcome outcome = TARN_OUTCOME_INIT;
+    tarn_sink_options options = TARN_SINK_OPTIONS_INIT;
+    options.writers = 3;
+    assert_ok(tarn_sink_open(f->table, &options, &sink, &err));
+    for (int i = 0; i < 60; i++) {
+        flow_batch *b = flow_batch_new();
+        for (int k = 0; k < 100; k++) {
+            flow_batch_add(b, i * 100 + k, k % 7, k % 2 == 0 ? "even" : "odd");
+        }
+        assert_ok(tarn_sink_write(sink, &b->schema, &b->array, &err));
+        if (i % 20 == 19) {
+            assert_ok(tarn_sink_commit(sink, &outcome, &err));
+            assert_int_equal(outcome.rows, 2000);
+        }
+    }
+    flow_batch *left = flow_batch_of("1,1,a"); /* freed with the sink, never committed */
+    assert_ok(tarn_sink_write(sink, &left->schema, &left->array, &err));
+    tarn_sink_free(sink);
+    tarn_scan_options some = TARN_SCAN_OPTIONS_INIT;
+    some.where = "day = 6 and id < 100";
+    flow_check_scan(f->table, &some,
+                    "13,6,odd\n20,6,even\n27,6,odd\n34,6,even\n41,6,odd\n48,6,even\n55,6,odd\n"
+                    "6,6,even\n62,6,even\n69,6,odd\n76,6,even\n83,6,odd\n90,6,even\n97,6,odd\n");
+    some.where = "id >= 5998";
+    flow_check_scan(f->table, &some, "5998,0,even\n5999,1,odd\n");
+}
+
+static void test_flow_many_writers(void **state) {
+    (void)state;
+    on_both(tell_many_writers, NULL);
+    on_both(tell_many_writers, "day");
+}
+
 /* ---- overwrite, delete ---- */
 
 static void tell_overwrite(flow_case *f) {
@@ -581,19 +617,13 @@ static void test_flow_open_path(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flow_rows),
-        cmocka_unit_test(test_flow_bad_batches),
-        cmocka_unit_test(test_flow_checkpoints),
-        cmocka_unit_test(test_flow_overwrite),
-        cmocka_unit_test(test_flow_changes),
-        cmocka_unit_test(test_flow_versions),
-        cmocka_unit_test(test_flow_alter),
-        cmocka_unit_test(test_flow_upgrade),
-        cmocka_unit_test(test_flow_metadata_tables),
-        cmocka_unit_test(test_flow_names),
-        cmocka_unit_test(test_flow_bad_catalogs),
-        cmocka_unit_test(test_flow_purge),
-        cmocka_unit_test(test_flow_open_path),
+        cmocka_unit_test(test_flow_rows),        cmocka_unit_test(test_flow_bad_batches),
+        cmocka_unit_test(test_flow_checkpoints), cmocka_unit_test(test_flow_many_writers),
+        cmocka_unit_test(test_flow_overwrite),   cmocka_unit_test(test_flow_changes),
+        cmocka_unit_test(test_flow_versions),    cmocka_unit_test(test_flow_alter),
+        cmocka_unit_test(test_flow_upgrade),     cmocka_unit_test(test_flow_metadata_tables),
+        cmocka_unit_test(test_flow_names),       cmocka_unit_test(test_flow_bad_catalogs),
+        cmocka_unit_test(test_flow_purge),       cmocka_unit_test(test_flow_open_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
