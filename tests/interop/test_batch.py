@@ -266,9 +266,12 @@ def ingest_by_itself():
         assert RESULTS in paths and paths.count(TABLE) > 0, paths
 
 
+CASES = [once_each, others_meet_them, lies_are_refused, killed_servers, ingest_by_itself]
+
+
 def main():
     harness.need("pyarrow", "pyiceberg")
-    for check in (once_each, others_meet_them, lies_are_refused, killed_servers, ingest_by_itself):
+    for check in CASES:
         if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
             case(check.__name__, check)
     return harness.finish()
