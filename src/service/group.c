@@ -353,17 +353,21 @@ done:
     return code;
 }
 
-/* Failing to is no reason to refuse anybody. */
+/* Ids are taken down before the snapshots go that tell them. Failing to trim is no reason to refuse
+ * anybody. */
 static void trim(group_round *rd, trim_plan *plan) {
     tarn_error err = TARN_ERROR_INIT;
-    tarn_code code = trim_find(&rd->arena, rd->now, env_now_ms(rd->group->env), plan, &err);
+    commit_group *g = rd->group;
+    const tarn_metadata *base = rd->base->metadata;
+    tarn_code code = trim_find(&rd->arena, rd->now, base, env_now_ms(g->env), plan, &err);
     if (code == TARN_OK && plan->n > 0) {
         const tarn_change_set set = {0, NULL, 1, &plan->change};
-        code = apply_set(rd, &set, &err);
+        code = commit_index_follow(g->index, g->catalog->store, base, &err);
+        code = code == TARN_OK ? apply_set(rd, &set, &err) : code;
     }
     if (code != TARN_OK) {
         plan->n = 0;
-        env_log(rd->group->env, TARN_LOG_WARN, "service", "trim", "%s", err.message);
+        env_log(g->env, TARN_LOG_WARN, "service", "trim", "%s", err.message);
     }
 }
 

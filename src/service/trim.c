@@ -8,7 +8,7 @@
 #define MOST           100                /* in one commit */
 
 static bool is_simple(const tarn_metadata *m) {
-    bool simple = m->n_refs == 1 && !m->refs[0].is_tag;
+    bool simple = m->format_version > 1 && m->n_refs == 1 && !m->refs[0].is_tag;
     for (int32_t i = 0; simple && i < m->n_snapshots; i++) {
         tarn_str operation;
         simple = m->snapshots[i]->manifest_list.len > 0 &&
@@ -31,8 +31,8 @@ done:
     return code;
 }
 
-tarn_code trim_find(tarn_arena *arena, const tarn_metadata *m, int64_t now_ms, trim_plan *out,
-                    tarn_error *err) {
+tarn_code trim_find(tarn_arena *arena, const tarn_metadata *m, const tarn_metadata *base,
+                    int64_t now_ms, trim_plan *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     int64_t age_ms, keep;
     bool wanted = false;
@@ -45,7 +45,8 @@ tarn_code trim_find(tarn_arena *arena, const tarn_metadata *m, int64_t now_ms, t
     const tarn_snapshot *s = metadata_snapshot_by_id(m, m->refs[0].snapshot_id);
     int64_t kept = 0;
     while (s != NULL && kept < m->n_snapshots &&
-           (kept < keep || s->timestamp_ms >= now_ms - age_ms)) {
+           (kept < keep || s->timestamp_ms >= now_ms - age_ms ||
+            s->sequence_number > base->last_sequence_number)) {
         out->oldest_kept = s;
         kept++;
         s = metadata_parent(m, s);

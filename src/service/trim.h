@@ -22,9 +22,10 @@ typedef struct trim_plan {
     tarn_change change;
 } trim_plan;
 
-/* What may go of m; n 0: nothing. In arena, and borrowed from m. */
-tarn_code trim_find(tarn_arena *arena, const tarn_metadata *m, int64_t now_ms, trim_plan *out,
-                    tarn_error *err) TARN_MUST_USE;
+/* What may go of m that base had already (what came after it is not known to anybody yet, whatever
+ * its age). n 0: nothing. In arena, and borrowed from m. */
+tarn_code trim_find(tarn_arena *arena, const tarn_metadata *m, const tarn_metadata *base,
+                    int64_t now_ms, trim_plan *out, tarn_error *err) TARN_MUST_USE;
 /* After the commit that took the change: the files. Failures leave orphans, and are logged. */
 void trim_files(tarn_env *env, tarn_store *store, const trim_plan *plan);
 
