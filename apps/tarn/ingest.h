@@ -2,6 +2,7 @@
  *
  *   ingest_options.c   what was asked          ingest_table.c     the table, made and evolved
  *   ingest_run.c       source -> sink, checkpoints                ingest_metrics.c   what is shown
+ *   ingest_again.c     from the last checkpoint on, after a conflict
  */
 #ifndef TARN_INGEST_H
 #define TARN_INGEST_H
@@ -18,7 +19,7 @@ typedef struct ingest_choices {
         *quote, *rejects, *on_bad_row, *branch, *mode, *where, *key, *deletes, *state, *sink_id,
         *interval, *distribution, *op_column, *kafka_group, *schema_registry, *metrics, *log;
     int64_t checkpoint_rows, memory_mb, writers, empty_commit_every;
-    bool create, no_header, ignore_unknown, merge, upsert, follow, evolve;
+    bool create, no_header, ignore_unknown, merge, upsert, follow, evolve, accept_rollback;
     opt_list properties, kafka_properties;
     int64_t interval_ms; /* of interval; -1: none */
 } ingest_choices;
@@ -46,6 +47,8 @@ typedef struct ingest {
     bool streaming; /* rows are waited for for a while only: the clock, or a signal, may call */
     int64_t rows, waiting, rejected, rejected_before, commits, files, checkpoints;
     int64_t last_snapshot;
+    int64_t conflicts, commits_before; /* checkpoints that had to be made again; at the last one */
+    int tries;                         /* since the last commit */
     struct timespec started, checkpointed;
     double shown_at;
     bool show;
@@ -67,6 +70,8 @@ bool ingest_is_change_stream(void); /* rows come with kinds */
 /* ---- ingest_table.c ---- */
 tarn_code ingest_open_table(ingest *in);
 tarn_code ingest_open_sink(ingest *in);
+/* Of the same state, with the table as it is now. */
+tarn_code ingest_reopen_sink(ingest *in);
 /* Columns of a batch that the table lacks are added to it, in a commit of its own. */
 tarn_code ingest_evolve(ingest *in, const struct ArrowSchema *batch);
 
@@ -80,6 +85,12 @@ tarn_code ingest_checkpoint(ingest *in);
 /* SIGINT and SIGTERM end the stream with a checkpoint; a second one cancels. */
 void ingest_catch_signals(void);
 bool ingest_was_stopped(void);
+
+/* ---- ingest_again.c ---- */
+/* Whether what ended the stream is a conflict that reading from the last checkpoint mends. */
+bool ingest_may_go_on(ingest *in, tarn_code code);
+/* The sink is open again, and the source closed. */
+tarn_code ingest_go_on(ingest *in);
 
 /* ---- ingest_metrics.c ---- */
 double ingest_seconds_since(const struct timespec *start);

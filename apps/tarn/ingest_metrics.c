@@ -86,6 +86,9 @@ static text make_metrics(const ingest *in) {
     put_metric(&t, "written_bytes", "counter", "Bytes of both.", table, (double)in->sum.bytes);
     put_metric(&t, "commit_retries", "counter", "Commits tried again after a conflict.", table,
                (double)in->sum.retries);
+    put_metric(&t, "checkpoint_conflicts", "counter",
+               "Checkpoints made again after others changed the table.", table,
+               (double)in->conflicts);
     put_metric(&t, "last_commit_seconds", "gauge", "What the last checkpoint took.", table,
                in->commit_seconds);
     put_metric(&t, "last_commit_rows", "gauge", "Rows of the last checkpoint.", table,

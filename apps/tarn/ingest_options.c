@@ -43,6 +43,9 @@ static const opt_spec INGEST_SPECS[] = {
      "every row is there once"},
     {"sink-id", 0, OPT_TEXT, &ingest_options.sink_id, "TEXT",
      "who writes, over restarts (default: in the state folder)"},
+    {"accept-rollback", 0, OPT_FLAG, &ingest_options.accept_rollback, "",
+     "with --state: go on where the table was rolled back, without\nthe rows that were taken back "
+     "(default: an error)"},
     {"checkpoint-rows", 0, OPT_NUMBER, &ingest_options.checkpoint_rows, "N",
      "commit whenever at least N rows are waiting (default: once,\nat the end)"},
     {"checkpoint-interval", 0, OPT_TEXT, &ingest_options.interval, "TIME",
@@ -256,6 +259,7 @@ void ingest_fill_sink(tarn_sink_options *o) {
     o->deletes = c->deletes;
     o->state_dir = c->state;
     o->sink_id = c->sink_id;
+    o->accept_rollback = c->accept_rollback;
     o->writers = (int32_t)c->writers;
     o->distribution = c->distribution;
     o->empty_commit_every = (int32_t)c->empty_commit_every;

@@ -248,7 +248,7 @@ static tarn_code open_source(ingest *in) {
                                "the state folder %s holds offsets that this command did not write",
                                ingest_options.state);
     }
-    bool again = offsets != NULL;
+    bool again = offsets != NULL || in->conflicts > 0;
     tarn_text_free(the_app.env, offsets);
     return code == TARN_OK ? ingest_open_rejects(in, again ? keep : -1) : code;
 }
@@ -265,9 +265,9 @@ static tarn_code read_on(ingest *in, bool *ended) {
     return code;
 }
 
-tarn_code ingest_run(ingest *in) {
+static tarn_code run_stream(ingest *in) {
     bool ended = false;
-    tarn_code code = open_source(in);
+    tarn_code code = TARN_OK;
     clock_gettime(CLOCK_MONOTONIC, &in->checkpointed);
     code = code == TARN_OK ? write_first(in) : code;
     while (code == TARN_OK && !ended && !ingest_was_stopped()) {
@@ -278,4 +278,18 @@ tarn_code ingest_run(ingest *in) {
         ingest_show_progress(in);
     }
     return code == TARN_OK ? ingest_checkpoint(in) : code;
+}
+
+tarn_code ingest_run(ingest *in) {
+    tarn_code code = open_source(in);
+    code = code == TARN_OK ? run_stream(in) : code;
+    while (ingest_may_go_on(in, code)) {
+        code = ingest_go_on(in);
+        code = code == TARN_OK ? open_source(in) : code;
+        if (code != TARN_OK) {
+            break;
+        }
+        code = run_stream(in);
+    }
+    return code;
 }

@@ -217,6 +217,14 @@ tarn_code ingest_open_sink(ingest *in) {
     return tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
 }
 
+tarn_code ingest_reopen_sink(ingest *in) {
+    tarn_sink_free(in->sink);
+    in->sink = NULL;
+    tarn_code code = tarn_table_refresh(in->table, &the_app.err);
+    code = code == TARN_OK ? read_schema(in) : code;
+    return code == TARN_OK ? ingest_open_sink(in) : code;
+}
+
 /* ---- evolving it ---- */
 
 static bool put_type(text *t, const struct ArrowSchema *s);

@@ -44,12 +44,15 @@ typedef struct tarn_sink_options {
     int32_t empty_commit_every; /* checkpoints without rows commit every so many times; 0: never */
     bool changes; /* rows come with kinds (tarn_sink_write_changes): needs a key and a kind of
                      deletes, as upsert does. Implied by key and by deletes */
+    bool accept_rollback; /* where the branch was rolled back or moved, and no longer holds the last
+                             checkpoint that the state says was committed, go on without what was
+                             taken back; else that is CONFLICT, at open and at every commit */
 } tarn_sink_options;
 
 #define TARN_SINK_OPTIONS_INIT                                                                     \
     {                                                                                              \
         sizeof(tarn_sink_options), TARN_SINK_APPEND, NULL, NULL, false, 0, NULL, false, NULL,      \
-            NULL, NULL, NULL, 0, NULL, 0, false                                                    \
+            NULL, NULL, NULL, 0, NULL, 0, false, false                                             \
     }
 
 TARN_API TARN_MUST_USE tarn_code

@@ -68,6 +68,7 @@ static tarn_code read_options(tarn_sink *sink, const tarn_sink_options *o, tarn_
     to->empty_every = o->empty_commit_every;
     to->distribution = str_of(o->distribution);
     to->upsert = o->upsert;
+    to->accept_rollback = o->accept_rollback;
     to->changes = o->changes || o->key != NULL || o->deletes != NULL;
     to->deletes = str_of(o->deletes);
     if (o->key != NULL) {

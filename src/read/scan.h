@@ -118,6 +118,10 @@ tarn_code task_scan_open(tarn_plan *plan, const scan_task *task, const file_scan
 tarn_code task_positions(tarn_plan *plan, const scan_task *task, const tarn_positions **out,
                          tarn_error *err) TARN_MUST_USE;
 
+/* The positions of a deletion vector, the caller's. */
+tarn_code vector_positions(tarn_env *env, tarn_store *store, const tarn_entry *vector,
+                           tarn_positions **out, tarn_error *err) TARN_MUST_USE;
+
 /* Metadata tables (spec-free; names and columns as Iceberg Java and Spark show them): snapshots,
  * history, refs, manifests, files, data_files, delete_files, entries, partitions,
  * metadata_log_entries, all_data_files, all_delete_files, all_files, all_entries, all_manifests.

@@ -1,4 +1,5 @@
 /* read/task_scan.c - a plan's task as a scan of its file, without the rows that are gone. */
+#include "read/delete_load.h"
 #include "read/plan_deletes.h"
 
 tarn_code task_scan_open(tarn_plan *plan, const scan_task *task, const file_scan_options *options,
@@ -22,6 +23,22 @@ tarn_code task_positions(tarn_plan *plan, const scan_task *task, const tarn_posi
     tarn_code code = plan_deletes_of(plan->deletes, task, true, &deletes, err);
     if (code == TARN_OK) {
         *out = deletes != NULL ? deletes->positions : NULL;
+    }
+    return code;
+}
+
+tarn_code vector_positions(tarn_env *env, tarn_store *store, const tarn_entry *vector,
+                           tarn_positions **out, tarn_error *err) {
+    pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
+    delete_target target = {vector->file.referenced_data_file, NULL};
+    delete_target *const targets[1] = {&target};
+    const delete_loader loader = {env, store, NULL, NULL, &alone};
+    tarn_code code = load_vector(&loader, vector, targets, 1, err);
+    pthread_mutex_destroy(&alone);
+    if (code == TARN_OK) {
+        *out = target.positions;
+    } else {
+        positions_free(target.positions);
     }
     return code;
 }

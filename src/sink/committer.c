@@ -2,6 +2,7 @@
 #include "sink/committer.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 void committer_init(committer *c, tarn_env *env, const committer_options *options) {
     memset(c, 0, sizeof *c);
@@ -37,6 +38,37 @@ static bool is_empty(const sink_delta *d) {
 
 /* ---- one commit ---- */
 
+/* Rows that were committed are gone from the branch: that is never passed over in silence, since
+ * the source will not bring them again. */
+static tarn_code check_moved(committer *c, const tarn_metadata *m, const sink_history *history,
+                             tarn_error *err) {
+    sink_committed *last = &c->committed;
+    char newest[96] = "none of its checkpoints";
+    if (!sink_history_lost(m, c->options.branch, c->options.sink_id, operator_of(c), last)) {
+        return TARN_OK;
+    }
+    if (history->checkpoint > 0) {
+        (void)snprintf(newest, sizeof newest, "checkpoint %" PRId64 " (snapshot %" PRId64 ")",
+                       history->checkpoint, history->snapshot_id);
+    }
+    if (c->options.accept_rollback) {
+        env_log(c->env, TARN_LOG_WARN, "sink", "rollback",
+                "branch %.*s holds %s, checkpoint %" PRId64 " (snapshot %" PRId64
+                ") was taken back",
+                STR_ARG(c->options.branch), newest, last->checkpoint, last->snapshot_id);
+        last->snapshot_id = history->snapshot_id;
+        return TARN_OK;
+    }
+    return err_set(err, TARN_CONFLICT,
+                   "branch %.*s no longer holds checkpoint %" PRId64 " (snapshot %" PRId64
+                   ") of sink %.*s, which was committed to it, but %s: move the branch back to "
+                   "that snapshot, or go on without the rows that were taken back "
+                   "(accept_rollback, --accept-rollback), or with a new state and sink id, to "
+                   "read the input again",
+                   STR_ARG(c->options.branch), last->checkpoint, last->snapshot_id,
+                   STR_ARG(c->options.sink_id), newest);
+}
+
 /* Asked with every base: the table is still the one, and no newer job of this sink was here
  * (invariant 4). */
 static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *err) {
@@ -63,7 +95,9 @@ static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *er
                        ", had begun",
                        STR_ARG(c->options.sink_id), history.epoch, history.checkpoint,
                        sink_state_epoch(c->options.state));
+        goto done;
     }
+    TRY(check_moved(c, base, &history, err));
 done:
     return code;
 }
@@ -460,6 +494,7 @@ tarn_code committer_recover(committer *c, const tarn_table_version *base, int64_
     TRY(drop_shadowed(c, err));
     int64_t last = last_checkpoint(c);
     TRY(check_rewound(c, &history, last, err));
+    TRY(check_moved(c, m, &history, err));
     c->next_checkpoint = last + 1;
     while (c->pending != NULL && (complete < 0 || c->pending->delta.checkpoint <= complete)) {
         TRY(recover_first(c, m, &history, out, err));

@@ -29,9 +29,10 @@ typedef struct committer_options {
     commit_kind append; /* fast or merge append, or replace partitions */
     tarn_properties summary;
     tarn_str table_uuid;
-    tarn_str sink_id;    /* len 0: no sink entries in summaries */
-    sink_state *state;   /* NULL: none */
-    int32_t empty_every; /* 0: empty checkpoints make no snapshot */
+    tarn_str sink_id;     /* len 0: no sink entries in summaries */
+    sink_state *state;    /* NULL: none */
+    int32_t empty_every;  /* 0: empty checkpoints make no snapshot */
+    bool accept_rollback; /* a branch that no longer holds what was committed is gone on from */
 } committer_options;
 
 typedef struct committer_counts {
@@ -78,6 +79,10 @@ tarn_code sink_history_read(const tarn_metadata *m, tarn_str branch, tarn_str si
                             tarn_str operator_id, bool newest_only, sink_history *out,
                             tarn_error *err) TARN_MUST_USE;
 /* Whether every snapshot of the branch since this one is still there. */
+/* Whether the branch was moved off this checkpoint: it holds an older one, or everything back to
+ * its first snapshot, without it. Snapshots that expired prove nothing. */
+bool sink_history_lost(const tarn_metadata *m, tarn_str branch, tarn_str sink_id,
+                       tarn_str operator_id, const sink_committed *committed);
 bool sink_history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_id);
 /* Whether a snapshot of the table names one of the delta's files. */
 tarn_code sink_history_has_files(tarn_env *env, tarn_store *store, const tarn_metadata *m,

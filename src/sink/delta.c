@@ -45,50 +45,6 @@ struct delta_writer {
     int64_t n_by_key;
 };
 
-/* ---- the snapshot's files ---- */
-
-tarn_code old_files_open(old_files *old, tarn_env *env, tarn_store *store, const tarn_metadata *m,
-                         int64_t snapshot_id, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    scan_options options;
-    memset(old, 0, sizeof *old);
-    arena_init(&old->arena, env);
-    map_init(&old->by_path, &old->arena);
-    if (snapshot_id == TARN_NO_SNAPSHOT) {
-        return TARN_OK;
-    }
-    memset(&options, 0, sizeof options);
-    options.metadata = m;
-    options.snapshot_id = snapshot_id;
-    options.limit = -1;
-    TRY(plan_new(env, store, &options, &old->plan, err));
-    old->files = ARENA_ARRAY(&old->arena, old_file, (size_t)old->plan->n_tasks + 1);
-    if (old->files == NULL) {
-        code = err_nomem(err);
-        goto done;
-    }
-    for (int64_t i = 0; i < old->plan->n_tasks; i++) {
-        old->files[i].task = &old->plan->tasks[i];
-        map_entry *e = map_put(&old->by_path, old->plan->tasks[i].file.path, NULL);
-        if (e == NULL) {
-            code = err_nomem(err);
-            goto done;
-        }
-        e->value.ptr = &old->files[i];
-    }
-done:
-    if (code != TARN_OK) {
-        old_files_close(old);
-    }
-    return code;
-}
-
-void old_files_close(old_files *old) {
-    plan_free(old->plan);
-    arena_release(&old->arena);
-    memset(old, 0, sizeof *old);
-}
-
 /* ---- targets ---- */
 
 static tarn_code add_target(delta_writer *w, const tarn_file *file, old_file *old, int32_t *out,
@@ -140,13 +96,12 @@ static tarn_code find_target(void *ctx, tarn_str path, int32_t *out, tarn_error 
         *out = (int32_t)known->value.i64;
         return TARN_OK;
     }
-    const map_entry *old = w->options.old != NULL ? map_find(&w->options.old->by_path, path) : NULL;
+    old_file *old = w->options.old != NULL ? old_files_find(w->options.old, path) : NULL;
     if (old == NULL) {
         *out = KEY_ABSENT; /* the file is gone, and what it held of the key with it */
         return TARN_OK;
     }
-    old_file *file = old->value.ptr;
-    return add_target(w, &file->task->file, file, out, err);
+    return add_target(w, old->file, old, out, err);
 }
 
 static tarn_code own_target(delta_writer *w, int32_t number, int32_t *out, tarn_error *err) {
@@ -500,21 +455,21 @@ bool delta_writer_has_deletes(const delta_writer *w) {
  * must hold all of them. */
 static tarn_code merge_before(delta_writer *w, old_file *old, delete_writer *to, tarn_error *err) {
     tarn_code code = TARN_OK;
+    const old_files *all = w->options.old;
     const tarn_positions *before;
-    int32_t n = 0;
-    if (old == NULL || old->merged || w->options.kind != DELETE_VECTOR) {
+    tarn_positions *made = NULL;
+    const tarn_entry *const *replaced = NULL;
+    int32_t n;
+    if (old == NULL || old->merged == all->turn || w->options.kind != DELETE_VECTOR) {
         return TARN_OK;
     }
-    TRY(task_positions(w->options.old->plan, old->task, &before, err));
-    while (n < old->task->n_deletes &&
-           old->task->deletes[n]->file.content == TARN_CONTENT_POSITION_DELETES) {
-        n++; /* equality deletes come last, and stay */
-    }
+    TRY(old_file_deleted(all, old, &before, &made, &replaced, &n, err));
     if (before != NULL) {
-        TRY(delete_writer_merge(to, &old->task->file, before, old->task->deletes, n, err));
+        TRY(delete_writer_merge(to, old->file, before, replaced, n, err));
     }
-    old->merged = true;
+    old->merged = all->turn;
 done:
+    positions_free(made);
     return code;
 }
 

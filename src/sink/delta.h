@@ -11,27 +11,11 @@
 #ifndef SINK_DELTA_H
 #define SINK_DELTA_H
 
-#include "base/map.h"
 #include "dml/key_index.h"
-#include "read/scan.h"
+#include "sink/old_files.h"
 #include "table/row_kind.h"
 #include "write/files/data_writer.h"
 #include "write/files/delete_writer.h"
-
-/* Data files of the snapshot that a checkpoint is based on, by path. */
-typedef struct old_file {
-    const scan_task *task;
-    bool merged; /* what was deleted before is with the delete writer */
-} old_file;
-typedef struct old_files {
-    tarn_arena arena;
-    tarn_plan *plan; /* NULL: not needed */
-    tarn_map by_path;
-    old_file *files;
-} old_files;
-tarn_code old_files_open(old_files *old, tarn_env *env, tarn_store *store, const tarn_metadata *m,
-                         int64_t snapshot_id, tarn_error *err) TARN_MUST_USE;
-void old_files_close(old_files *old); /* also of a zeroed one */
 
 typedef struct delta_options {
     tarn_store *store;

@@ -20,7 +20,8 @@ struct sink_job {
     int32_t n_tasks;
     int32_t turn; /* the task that the next batch goes to */
     distributor *distributor;
-    old_files old; /* of writing's head, where deletes go by position */
+    old_files old;                   /* of writing's head, where deletes go by position */
+    tarn_table_version *old_version; /* that old was planned of */
     tarn_code broken;
     tarn_error broken_err;
     sink_counts total, last;
@@ -102,6 +103,13 @@ static tarn_code open_keys(sink_job *s, tarn_error *err) {
     return keys_init(&s->keys, s->env, o->catalog->store, &options, s->version->metadata, err);
 }
 
+/* A checkpoint whose deletes no longer fit the table can't be committed as it stands. */
+static bool fits_no_more(const sink_job *s, const commit_outcome *out) {
+    const sink_pending *first = s->committer.pending;
+    return s->state != NULL && out->kind == TARN_NOT_COMMITTED && out->attempts > 0 &&
+           first != NULL && first->delta.written.n_referenced > 0;
+}
+
 static tarn_code recover(sink_job *s, tarn_error *err) {
     committer_options options;
     commit_outcome outcome;
@@ -115,6 +123,7 @@ static tarn_code recover(sink_job *s, tarn_error *err) {
     options.sink_id = s->options.sink_id;
     options.state = s->state;
     options.empty_every = s->options.empty_every;
+    options.accept_rollback = s->options.accept_rollback;
     committer_init(&s->committer, s->env, &options);
     if (options.table_uuid.data == NULL) {
         return err_nomem(err);
@@ -124,6 +133,10 @@ static tarn_code recover(sink_job *s, tarn_error *err) {
     }
     tarn_code code = committer_recover(&s->committer, s->version,
                                        s->options.hold ? s->options.complete : -1, &outcome, err);
+    if (code == TARN_CONFLICT && fits_no_more(s, &outcome)) {
+        env_log(s->env, TARN_LOG_WARN, "sink", "recover", "checkpoint given up: %s", err->message);
+        code = committer_drop_all(&s->committer, err);
+    }
     sink_adopt(s, outcome.version);
     return code;
 }
@@ -164,6 +177,22 @@ static int64_t head_of(const sink_job *s, const tarn_table_version *version) {
     return ref != NULL ? ref->snapshot_id : TARN_NO_SNAPSHOT;
 }
 
+static void close_old(sink_job *s) {
+    old_files_close(&s->old);
+    table_version_release(s->old_version);
+    s->old_version = NULL;
+}
+
+static tarn_code open_old(sink_job *s, int64_t head, tarn_error *err) {
+    if (old_files_go_on(&s->old, head)) {
+        return TARN_OK;
+    }
+    close_old(s);
+    s->old_version = table_version_keep(s->writing);
+    return old_files_open(&s->old, s->env, s->options.catalog->store, s->writing->metadata, head,
+                          err);
+}
+
 static void free_tasks(sink_job *s) {
     for (int32_t i = 0; s->tasks != NULL && i < s->n_tasks; i++) {
         if (s->tasks[i].env != NULL) {
@@ -174,7 +203,6 @@ static void free_tasks(sink_job *s) {
     s->tasks = NULL;
     distributor_free(s->distributor);
     s->distributor = NULL;
-    old_files_close(&s->old);
     table_version_release(s->writing);
     s->writing = NULL;
     table_version_release(s->shown);
@@ -249,7 +277,7 @@ static tarn_code make_tasks(sink_job *s, tarn_error *err) {
     int64_t head = head_of(s, s->writing);
     TRY(keys_begin(&s->keys, m, head, err));
     if (is_indexed(s)) {
-        TRY(old_files_open(&s->old, s->env, s->options.catalog->store, m, head, err));
+        TRY(open_old(s, head, err));
     }
     TRY(distributor_new(s->env, m, s->options.distribution, &s->keys, s->n_tasks, &s->distributor,
                         err));
@@ -432,8 +460,8 @@ static tarn_code keep_old_referenced(sink_job *s, tarn_arena *arena, write_resul
     if (old == NULL) {
         return err_nomem(err);
     }
-    for (int32_t i = 0; i < r->n_referenced && s->old.plan != NULL; i++) {
-        if (map_find(&s->old.by_path, r->referenced[i]) != NULL) {
+    for (int32_t i = 0; i < r->n_referenced && s->old.env != NULL; i++) {
+        if (old_files_find(&s->old, r->referenced[i]) != NULL) {
             old[n++] = r->referenced[i];
         }
     }
@@ -587,7 +615,12 @@ static void follow_commit(sink_job *s, const commit_outcome *out, int64_t base) 
     const tarn_snapshot *now =
         out->version != NULL ? metadata_snapshot_by_id(out->version->metadata, out->snapshot_id)
                              : NULL;
-    if (now != NULL && now->parent_id == base) {
+    bool next = now != NULL && now->parent_id == base;
+    if (!next || s->old.staged == NULL || s->old.snapshot_id != base ||
+        old_files_follow(&s->old, now, &err) != TARN_OK) {
+        close_old(s);
+    }
+    if (next) {
         if (keys_apply(&s->keys, out->snapshot_id, &err) == TARN_OK) {
             return;
         }
@@ -599,9 +632,14 @@ static void follow_commit(sink_job *s, const commit_outcome *out, int64_t base) 
 tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out, tarn_error *err) {
     const sink_pending *first = s->committer.pending;
     int64_t base = first != NULL ? first->delta.base_snapshot_id : TARN_NO_SNAPSHOT;
+    if (is_indexed(s) && first != NULL && s->old.env != NULL &&
+        old_files_stage(&s->old, &first->delta.written, err) != TARN_OK) {
+        memset(out, 0, sizeof *out);
+        out->snapshot_id = TARN_NO_SNAPSHOT;
+        return err_nomem(err);
+    }
     tarn_code code = committer_run(&s->committer, checkpoint, out, err);
-    if (code == TARN_CONFLICT && s->state != NULL && out->kind == TARN_NOT_COMMITTED &&
-        s->committer.pending != NULL && s->committer.pending->delta.written.n_referenced > 0) {
+    if (code == TARN_CONFLICT && fits_no_more(s, out)) {
         give_up(s, code, err);
     }
     if (is_indexed(s) && (out->kind == TARN_COMMITTED || code != TARN_OK)) {
@@ -646,6 +684,7 @@ void sink_free(sink_job *s) {
         return;
     }
     free_tasks(s); /* also what is left of tasks that could not be made */
+    close_old(s);
     if (s->committer.env != NULL) {
         committer_release(&s->committer);
     }

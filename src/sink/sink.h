@@ -36,8 +36,9 @@ typedef struct sink_options {
     int32_t n_key;
     tarn_str deletes; /* len 0: as the table says */
     int32_t empty_every;
-    bool hold;        /* what is pending at open is complete up to `complete` only */
-    int64_t complete; /* with hold */
+    bool hold;            /* what is pending at open is complete up to `complete` only */
+    int64_t complete;     /* with hold */
+    bool accept_rollback; /* see committer_options */
 } sink_options;
 
 typedef struct sink_counts {

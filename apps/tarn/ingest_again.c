@@ -1,0 +1,78 @@
+/* apps/tarn/ingest_again.c - a stream goes on by itself where a checkpoint could not be committed
+ * because of what others did to the table: it does what the same command, run again, would do.
+ *
+ * conflict -> sink of the same state, opened again (it commits or gives up what is durable) ->
+ * source, opened again and sought to the offsets of the last committed checkpoint. Nothing of the
+ * checkpoint that failed is in the table, and its rows come again. Only where the inputs can be
+ * read again, and only so many times without a checkpoint between. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ingest.h"
+
+#define MAX_TRIES     6
+#define FIRST_WAIT_MS 100
+
+/* Standard input and pipes are gone once they are read. */
+static bool can_read_again(const ingest *in) {
+    struct stat info;
+    for (int32_t i = 0; i < in->n_inputs && !ingest_is_kafka(in); i++) {
+        const char *path = in->inputs[i];
+        if (strcmp(path, "-") == 0 ||
+            (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ingest_may_go_on(ingest *in, tarn_code code) {
+    if (code != TARN_CONFLICT || ingest_options.state == NULL || ingest_was_stopped()) {
+        return false;
+    }
+    if (in->commits > in->commits_before) {
+        in->tries = 0;
+    }
+    in->commits_before = in->commits;
+    return in->tries < MAX_TRIES && can_read_again(in);
+}
+
+/* Others that are at it, a compaction, say, get time to end. */
+static void wait_a_little(const ingest *in) {
+    int64_t ms = (int64_t)FIRST_WAIT_MS << in->tries;
+    struct timespec wait = {ms / 1000, ms % 1000 * 1000000};
+    (void)nanosleep(&wait, NULL); /* a signal ends it */
+}
+
+static tarn_code reopen(ingest *in) {
+    tarn_source_close(in->source);
+    in->source = NULL;
+    if (in->rejects != NULL) { /* opened again, and cut where the last checkpoint was */
+        FILE *rejects = in->rejects;
+        in->rejects = NULL;
+        if (fclose(rejects) != 0) {
+            return ingest_rejects_error();
+        }
+    }
+    return ingest_reopen_sink(in);
+}
+
+tarn_code ingest_go_on(ingest *in) {
+    tarn_error why = the_app.err;
+    wait_a_little(in);
+    in->tries++;
+    in->conflicts++;
+    in->rows -= in->waiting;
+    in->waiting = 0;
+    in->rejected = in->rejected_before;
+    in->stats = (tarn_sink_stats)TARN_SINK_STATS_INIT;
+    the_app.err = (tarn_error)TARN_ERROR_INIT;
+    tarn_code code = reopen(in);
+    if (code == TARN_OK && in->tries == 1 && !the_app.quiet) {
+        ingest_end_progress(in);
+        fprintf(stderr, "tarn: going on from the last committed checkpoint: %s\n", why.message);
+    }
+    return code;
+}

@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""Goal: a stream into a table that others change, on a disk that fills up, goes on or ends with an error that says why; nothing is lost,
+nothing doubled. Method: a followed file feeds `tarn ingest`; between two of its writes a rival compacts or deletes, rolls back, drops
+and makes the table again, or changes schema and spec. In the end the rows are those of a dictionary.
+
+usage: test_stream_faults.py [CASE ...]"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+from harness import Workshop, case, equal
+
+KEYS = 50
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def eventually(what, seconds=60):
+    until = time.time() + seconds
+    while not what():
+        assert time.time() < until, "it did not happen"
+        time.sleep(0.05)
+
+
+class Stream:
+    """`tarn ingest --follow` of a file, at work; what it holds of each key is known."""
+
+    def __init__(self, shop, *options, name="in.ndjson", state="st", rows=KEYS):
+        self.shop, self.name, self.want, self.rows = shop, name, {}, rows
+        self.command = [harness.binary(), "ingest", "ns.t", name, "--follow", "--checkpoint-interval", "1h", "--checkpoint-rows", str(rows), "--state",
+                        state, "--metrics", state + ".prom", "--no-sync", *options]
+        if not os.path.exists(shop.path(name)):
+            shop.write(name, "")
+        self.start()
+
+    def highest(self):
+        state = self.shop.path(self.command[self.command.index("--state") + 1])
+        return max([name for name in os.listdir(state) if name.startswith("epoch-")], default="") if os.path.isdir(state) else ""
+
+    def start(self):
+        self.before = self.highest()
+        self.process = subprocess.Popen(self.command, cwd=self.shop.folder, stderr=subprocess.PIPE, text=True)
+
+    def put(self, keys, value):
+        rows = [{"id": key, "v": value} for key in keys]
+        self.want.update((row["id"], row) for row in rows)
+        with open(self.shop.path(self.name), "a", encoding="utf-8") as file:
+            file.write(lines(rows))
+
+    def metric(self, name):
+        try:
+            with open(self.shop.path(self.command[self.command.index("--metrics") + 1]), encoding="utf-8") as file:
+                for line in file:
+                    if line.startswith("tarn_ingest_" + name):
+                        return int(float(line.split()[-1]))
+        except FileNotFoundError:
+            pass
+        return 0
+
+    def committed(self, n):
+        def done():
+            assert self.process.poll() is None, self.process.stderr.read()
+            return self.metric("commits") >= n
+        eventually(done)
+
+    def stop(self):
+        """Ends it with a checkpoint; what it said."""
+        eventually(lambda: self.highest() > self.before or self.process.poll() is not None)  # signals are listened to
+        self.process.send_signal(signal.SIGINT)
+        _, said = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, said
+        return said
+
+    def failed(self, *words):
+        _, said = self.process.communicate(timeout=60)
+        assert self.process.returncode != 0, said
+        for word in words:
+            assert word in said, (word, said)
+        return said
+
+
+def table(shop, version="2", schema="id long not null, v string", *more):
+    shop.tarn("create", "ns.t", schema, "--format-version", version, *more)
+
+
+def rows_are(shop, want):
+    key = lambda row: row["id"]
+    equal(sorted(shop.cat("ns.t").rows, key=key), sorted(want, key=key))
+
+
+def rewrite_with_pyiceberg(shop, stream):
+    """All rows into new files, as a compaction."""
+    found = shop.catalog().load_table("ns.t")
+    found.overwrite(found.scan().to_arrow())
+
+
+def rewrite_with_tarn(shop, stream):
+    """A row that the stream never touches again goes, and the files that held it."""
+    shop.tarn("delete", "ns.t", "--where", "id = 1000000")
+    stream.want.pop(1000000, None)
+
+
+def goes_on(kind, version, rival):
+    """A checkpoint that can't be committed is made again, without anybody's help."""
+    with Workshop() as shop:
+        table(shop, version)
+        stream = Stream(shop, "--upsert", "--key", "id", "--deletes", kind)
+        stream.put(list(range(KEYS - 1)) + [1000000], "first")
+        stream.committed(1)
+        commits = 1
+        for attempt in range(8):
+            stream.put(range(KEYS // 2), "%d a" % attempt)  # waits in the sink, with deletes of rows in the table's files
+            time.sleep(0.6)
+            rival(shop, stream)
+            stream.put(range(KEYS // 2), "%d b" % attempt)
+            commits += 1
+            stream.committed(commits)
+            if stream.metric("checkpoint_conflicts") > 0:
+                break
+            stream.put([1000000] + list(range(KEYS - 1)), "again %d" % attempt)
+            commits += 1
+            stream.committed(commits)
+        else:
+            raise AssertionError("no checkpoint ever conflicted")
+        stream.put(range(10, 10 + KEYS), "last")
+        stream.committed(commits + 1)
+        said = stream.stop()
+        equal(said.count("going on from the last committed checkpoint"), 1)
+        rows_are(shop, stream.want.values())
+
+
+def position_and_pyiceberg():
+    goes_on("position", "2", rewrite_with_pyiceberg)
+
+
+def position_and_delete():
+    goes_on("position", "2", rewrite_with_tarn)
+
+
+def vector_and_delete():
+    goes_on("vector", "3", rewrite_with_tarn)
+
+
+def standard_input():
+    """What can't be read again ends with the error; the state goes on with the next input."""
+    with Workshop() as shop:
+        table(shop)
+        process = subprocess.Popen([harness.binary(), "ingest", "ns.t", "-", "--format", "ndjson", "--upsert", "--key", "id", "--deletes", "position",
+                                    "--state", "st", "--checkpoint-rows", "10", "-q"], cwd=shop.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        def put(keys, value):
+            process.stdin.write(lines({"id": key, "v": value} for key in keys))
+            process.stdin.flush()
+        put(range(10), "a")
+        eventually(lambda: len(shop.cat("ns.t", check=False).rows) == 10)
+        put(range(5), "b")
+        time.sleep(1)
+        shop.tarn("delete", "ns.t", "--where", "id = 9")
+        try:
+            put(range(5, 10), "c")
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        said = process.stderr.read()
+        equal((process.wait(60), "removed data file" in said or "must be opened again" in said), (4, True))
+        rows_are(shop, [{"id": key, "v": "a"} for key in range(9)])
+
+
+def rolled_back():
+    """The branch no longer holds what was committed: an error with both checkpoints, until it is accepted or moved back."""
+    with Workshop() as shop:
+        table(shop)
+        stream = Stream(shop)
+        for i in range(3):
+            stream.put(range(i * KEYS, (i + 1) * KEYS), "v")
+            stream.committed(i + 1)
+        log = [s["snapshot_id"] for s in shop.cat("ns.t.snapshots").rows]
+        shop.tarn("alter", "ns.t", "rollback", str(log[0]))
+        stream.put(range(3 * KEYS, 4 * KEYS), "v")
+        said = stream.failed("no longer holds checkpoint 3", str(log[2]), "checkpoint 1", str(log[0]), "--accept-rollback")
+        assert "opened again" not in said, said
+        equal(len(shop.cat("ns.t").rows), KEYS)
+        stream.start()  # asked again, it says the same
+        stream.failed("no longer holds checkpoint 3")
+        stream.command.append("--accept-rollback")
+        stream.start()
+        eventually(lambda: len(shop.cat("ns.t").rows) == 2 * KEYS)
+        stream.stop()
+        rows_are(shop, [stream.want[key] for key in [*range(KEYS), *range(3 * KEYS, 4 * KEYS)]])
+        stream.command.remove("--accept-rollback")
+        stream.start()  # the state and the branch are at one again
+        stream.put([7777], "v")
+        stream.stop()
+
+
+def moved_back():
+    """Rolled back and forward again while nothing was committed: nothing was missed."""
+    with Workshop() as shop:
+        table(shop)
+        stream = Stream(shop)
+        for i in range(2):
+            stream.put(range(i * KEYS, (i + 1) * KEYS), "v")
+            stream.committed(i + 1)
+        log = [s["snapshot_id"] for s in shop.cat("ns.t.snapshots").rows]
+        shop.tarn("alter", "ns.t", "rollback", str(log[0]))
+        stream.put(range(2 * KEYS, 3 * KEYS), "v")
+        stream.failed("no longer holds checkpoint 2")
+        shop.tarn("alter", "ns.t", "branch", "main", "--replace", "--snapshot-id", str(log[1]))
+        stream.start()
+        eventually(lambda: len(shop.cat("ns.t").rows) == 3 * KEYS)
+        stream.stop()
+        rows_are(shop, stream.want.values())
+
+
+def dropped_and_remade():
+    with Workshop() as shop:
+        table(shop)
+        stream = Stream(shop)
+        stream.put(range(KEYS), "v")
+        stream.committed(1)
+        shop.tarn("drop", "ns.t")
+        stream.put(range(KEYS), "w")
+        stream.failed("ns.t")
+        table(shop)
+        stream.start()
+        stream.failed("table")
+        equal(shop.cat("ns.t").rows, [])
+        shop.tarn("ingest", "ns.t", "in.ndjson", "--state", "st2")  # a new state reads the new table full
+        equal(len(shop.cat("ns.t").rows), 2 * KEYS)
+
+
+def schema_and_spec():
+    """Changes that leave the rows' columns alone are followed; one that takes a column away is an error that names it."""
+    for kind, version in (("", "2"), ("equality", "2"), ("position", "2"), ("vector", "3")):
+        with Workshop() as shop:
+            table(shop, version)
+            stream = Stream(shop, *(["--upsert", "--key", "id", "--deletes", kind] if kind else []))
+            commits = 0
+
+            def more(value):
+                nonlocal commits
+                first = 0 if kind else commits * KEYS
+                stream.put(range(first, first + KEYS), value)
+                commits += 1
+                stream.committed(commits)
+            more("a")
+            shop.tarn("alter", "ns.t", "add-column", "extra", "int")
+            more("b")
+            shop.tarn("alter", "ns.t", "partition-by", "bucket(4, id)")
+            more("c")
+            more("d")
+            shop.tarn("alter", "ns.t", "partition-by", "bucket(2, id)" if kind else "truncate(1, v)")
+            more("e")
+            shop.tarn("alter", "ns.t", "rename-column", "extra", "other")
+            more("f")
+            stream.stop()
+            rows_are(shop, [{**row, "other": None} for row in stream.want.values()])
+            stream.start()
+            shop.tarn("alter", "ns.t", "drop-column", "v") if kind else shop.tarn("alter", "ns.t", "rename-column", "v", "w")
+            before = len(shop.cat("ns.t").rows)
+            stream.put(range(10000, 10000 + 2 * KEYS), "g")
+            stream.failed("v")
+            equal(len(shop.cat("ns.t").rows) >= before, True)
+
+
+def two_jobs():
+    """One sink id, two states: the second is told that the branch is ahead of it; taking over with the first's state fences the first."""
+    with Workshop() as shop:
+        table(shop)
+        stream = Stream(shop, "--sink-id", "job")
+        stream.put(range(KEYS), "v")
+        stream.committed(1)
+        done = shop.tarn("ingest", "ns.t", "in.ndjson", "--state", "other", "--sink-id", "job", check=False)
+        assert done.status == 4 and "checkpoint 0" in done.err and "checkpoint 1" in done.err, done
+        equal(len(shop.cat("ns.t").rows), KEYS)
+        shop.write("more.ndjson", lines([{"id": 5000, "v": "x"}]))
+        second = Stream(shop, "--sink-id", "job")
+        second.put([6000], "v")
+        stream.want.update(second.want)
+        second.stop()
+        stream.put(range(100, 100 + KEYS), "v")
+        stream.failed("job")
+        rows_are(shop, [stream.want[key] for key in [*range(KEYS), 6000]])
+        stream.start()
+        eventually(lambda: len(shop.cat("ns.t").rows) == 2 * KEYS + 1)
+        stream.stop()
+        rows_are(shop, stream.want.values())
+
+
+def full_disk():
+    """A disk that fills up at a checkpoint: the error says so, and once there is room the same command goes on, with every row once."""
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        raise harness.Refused("no mount namespaces")
+    for kind, version, disk in (("", "2", "warehouse"), ("position", "2", "warehouse"), ("vector", "3", "st"), ("equality", "2", "st"), ("position", "2", "st")):
+        with Workshop() as shop:
+            options = "--upsert --key id --deletes %s" % kind if kind else ""
+            rows = [{"id": i % 1500 if kind else i, "v": "%08d" % (i * 7919 % 99999989)} for i in range(6000)]
+            shop.write("in.ndjson", lines(rows))
+            script = """
+                set -e
+                mkdir -p %(disk)s; mount -t tmpfs -o size=8m tmpfs %(disk)s
+                $T create ns.t 'id long not null, v string' --format-version %(version)s
+                head -n 2000 in.ndjson > part.ndjson; ln part.ndjson log.ndjson
+                run() { $T ingest ns.t log.ndjson --state st --checkpoint-rows 500 -q %(options)s; }
+                run
+                cat in.ndjson > log.ndjson
+                dd if=/dev/zero of=%(disk)s/fill bs=1k 2>/dev/null || true
+                free=%(free)d
+                status=0
+                for i in 1 2 3 4 5 6 7 8; do
+                    truncate -s -${free}k %(disk)s/fill
+                    run 2>> said || status=$?
+                    $T cat ns.t --count > count || exit 99
+                    free=$((free * 2))
+                done
+                rm %(disk)s/fill
+                run
+                echo "status $status"
+                $T cat ns.t --format ndjson > out
+                $T check ns.t -q
+            """ % {"disk": disk, "version": version, "options": options, "free": 4 if disk == "st" else 20}
+            done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=shop.folder, env={**os.environ, "T": harness.binary()},
+                                  capture_output=True, text=True, timeout=200)
+            assert done.returncode == 0, (kind, disk, done.stdout[-500:], done.stderr[-1500:])
+            with open(shop.path("said"), encoding="utf-8") as file:
+                said = file.read()
+            assert "No space left on device" in said, (kind, disk, said)
+            want = {row["id"]: row for row in rows}
+            with open(shop.path("out"), encoding="utf-8") as file:
+                got = [json.loads(line) for line in file if line.startswith("{")]
+            equal(len(got), len(want))
+            equal(sorted(got, key=lambda r: r["id"]), sorted(want.values(), key=lambda r: r["id"]))
+
+
+CASES = [position_and_pyiceberg, position_and_delete, vector_and_delete, standard_input, rolled_back, moved_back, dropped_and_remade, schema_and_spec,
+         two_jobs, full_disk]
+
+
+def main(names):
+    harness.need("pyiceberg", "pyarrow")
+    for test in CASES:
+        if not names or test.__name__ in names:
+            case(test.__name__, test)
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
