@@ -48,6 +48,7 @@ typedef struct task_state {
     int32_t n_groups;
     const tarn_type *key_type;
     row_deletes all, positions; /* views, made when ready */
+    bool viewed;                /* positions are in both */
 } task_state;
 
 struct plan_deletes {
@@ -436,8 +437,11 @@ static tarn_code load_task(plan_deletes *d, const task_state *state, bool withou
 /* Under the lock. Positions that none were found for are none. */
 static tarn_code make_views(plan_deletes *d, task_state *state, bool without_keys,
                             tarn_error *err) {
-    state->positions.positions = state->target.positions;
-    state->all.positions = state->target.positions;
+    if (!state->viewed) { /* once: those who have a view read it without the lock */
+        state->positions.positions = state->target.positions;
+        state->all.positions = state->target.positions;
+        state->viewed = true;
+    }
     if (without_keys || state->all.keys != NULL || state->n_groups == 0) {
         return TARN_OK;
     }
@@ -468,10 +472,10 @@ tarn_code plan_deletes_of(plan_deletes *d, const scan_task *task, bool without_k
     if (code == TARN_OK) {
         code = make_views(d, state, without_keys, err);
     }
-    pthread_mutex_unlock(&d->lock);
     const row_deletes *made = without_keys ? &state->positions : &state->all;
     if (code == TARN_OK && (made->positions != NULL || made->n_keys > 0)) {
         *out = made;
     }
+    pthread_mutex_unlock(&d->lock);
     return code;
 }
