@@ -171,10 +171,38 @@ done:
     return code;
 }
 
+/* Where tables of the namespace go, said as Iceberg's JDBC catalog says it: Trino asks for it to
+ * place a table itself. A dir catalog has no choice: its tables lie where their names say. */
+static tarn_code add_location(service_request *r, tarn_properties *p, tarn_error *err) {
+    tarn_catalog *catalog = r->service->catalog;
+    tarn_ident table = r->ns;
+    tarn_str path;
+    size_t slash;
+    tarn_code code = TARN_OK;
+    table.name = STR("t");
+    if (strcmp(catalog->vt->name, "sql") != 0 || properties_get(p, "location", &path) ||
+        catalog_default_location(catalog, &r->arena, &table, &path, NULL) != TARN_OK ||
+        !str_find_last_char(path, '/', &slash)) {
+        return TARN_OK;
+    }
+    tarn_property *items = ARENA_ARRAY(&r->arena, tarn_property, (size_t)p->count + 1);
+    if (items == NULL) {
+        TRY(err_nomem(err));
+    }
+    for (int32_t i = 0; i < p->count; i++) {
+        items[i] = p->items[i];
+    }
+    items[p->count] = (tarn_property){STR("location"), str_sub(path, 0, slash)};
+    *p = (tarn_properties){p->count + 1, items};
+done:
+    return code;
+}
+
 tarn_code rest_load_namespace(service_request *r, service_reply *reply, tarn_error *err) {
     tarn_properties properties;
     tarn_code code = TARN_OK;
     TRY(catalog_load_namespace(r->service->catalog, &r->arena, &r->ns, &properties, err));
+    TRY(add_location(r, &properties, err));
     TRY(put_namespace(reply, &r->ns, &properties, err));
 done:
     return code;

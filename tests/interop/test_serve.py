@@ -66,7 +66,7 @@ def a_whole_life():
     with Workshop() as shop, Server(shop) as server:
         catalog = server.catalog()
         catalog.create_namespace("ns", {"owner": "me"})
-        equal(catalog.load_namespace_properties("ns"), {"owner": "me"})
+        equal(catalog.load_namespace_properties("ns"), {"owner": "me", "location": shop.path("warehouse", "ns")})
         done = catalog.update_namespace_properties("ns", removals={"owner", "nothing"}, updates={"a": "1"})
         equal((done.removed, done.updated, done.missing), (["owner"], ["a"], ["nothing"]))
         table = catalog.create_table("ns.t", schema=rows().schema)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Goal: `tarn serve` is a REST catalog to Iceberg's own library. Method: Iceberg's REST compatibility kit, of which no test may fail;
-Spark makes, changes and reads tables and views through the service, and the command reads what came of it.
+Spark, Flink and Trino make, change and read tables and views through the service, and the command reads what came of it.
 
 Needs the script that starts servers for tests (TARN_ENGINE, or shared/engines/engine beside this tree) and Java; says SKIPPED without.
 environment: TARN; usage: test_serve_engines.py [CASE ...]
@@ -42,6 +42,37 @@ select a from rest.ns.c;
 select count(*) as n, sum(id) as total from rest.ns.t;
 """
 
+FLINK = """
+SET 'execution.runtime-mode' = 'batch';
+CREATE CATALOG ice WITH ('type'='iceberg','catalog-type'='rest','uri'='${ICE_REST}');
+CREATE DATABASE ice.ns;
+CREATE TABLE ice.ns.t (id BIGINT, s STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('format-version'='2','write.upsert.enabled'='true');
+INSERT INTO ice.ns.t VALUES (1,'a'),(2,'b'),(3,'c');
+INSERT INTO ice.ns.t VALUES (1,'new'),(4,'d');
+CREATE TABLE ice.ns.u (id BIGINT, s STRING) PARTITIONED BY (s);
+INSERT INTO ice.ns.u SELECT id, s FROM ice.ns.t;
+ALTER TABLE ice.ns.u SET ('k'='v');
+ALTER TABLE ice.ns.u RENAME TO w;
+"""
+
+TRINO = """
+create schema ice.ns;
+create table ice.ns.t (id bigint, s varchar, d date) with (partitioning = array['month(d)']);
+insert into ice.ns.t values (1,'a',date '2024-01-01'),(2,'b',date '2024-02-01'),(3,'c',null);
+delete from ice.ns.t where id = 2;
+update ice.ns.t set s = 'new' where id = 1;
+merge into ice.ns.t t using (values (3,'m'),(9,'n')) u(id, s) on t.id = u.id
+  when matched then update set s = u.s when not matched then insert (id, s) values (u.id, u.s);
+create view ice.ns.v as select id, s from ice.ns.t where id > 1;
+alter view ice.ns.v rename to ice.ns.w;
+create table ice.ns.c as select * from ice.ns.w;
+alter table ice.ns.c add column x bigint;
+alter table ice.ns.c execute optimize;
+create or replace view ice.ns.w as select id + 1 as a from ice.ns.t;
+drop table ice.ns.c;
+select sum(a) as total from ice.ns.w;
+"""
+
 
 def engine(*arguments, **env):
     done = subprocess.run([ENGINE, *arguments], capture_output=True, text=True, timeout=900, env={**os.environ, **env})
@@ -72,7 +103,32 @@ def spark():
         equal(sorted(row["s"] for row in ours if row["s"] != "x"), ["m", "new"])
 
 
-CASES = [compatibility_kit, spark]
+def flink():
+    with Workshop() as shop, Server(shop) as server:
+        status, out = engine("flink-iceberg", "run", shop.path(shop.write("all.sql", FLINK)), ICE_REST=server.url)
+        assert status == 0, out[-4000:]
+        want = [(1, "new"), (2, "b"), (3, "c"), (4, "d")]
+        for name in ("ns.t", "ns.w"):
+            equal(sorted((row["id"], row["s"]) for row in shop.cat(name).rows), want)
+        equal(server.catalog().load_table("ns.w").properties["k"], "v")
+
+
+def trino():
+    with Workshop() as shop, Server(shop) as server:
+        status, out = engine("trino", "start", shop.path("trino"), ICE_REST=server.url, ICE_REST_WAREHOUSE="")
+        assert status == 0, out[-3000:]
+        told = dict(line.split("=", 1) for line in out.split("\n") if "=" in line)
+        try:
+            status, out = engine("trino", "run", shop.path(shop.write("all.sql", TRINO)), TRINO_URL=told["URL"])
+        finally:
+            engine("trino", "stop", told["DIR"])
+        assert status == 0, out[-3000:]
+        equal(json.loads([line for line in out.splitlines() if line.startswith("{")][-1]), {"total": 1 + 3 + 9 + 3})
+        equal(sorted((row["id"], row["s"]) for row in shop.cat("ns.t").rows), [(1, "new"), (3, "m"), (9, "n")])
+        equal((server.catalog().list_tables("ns"), server.catalog().list_views("ns")), ([("ns", "t")], [("ns", "w")]))
+
+
+CASES = [compatibility_kit, spark, flink, trino]
 
 
 def main():
