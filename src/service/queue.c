@@ -6,6 +6,8 @@
 
 #include "service/group.h"
 
+#include <pthread.h>
+
 /* Where very many commit at once, swaps of one table begin no closer than this: groups grow, and
  * snapshots stay few (a store that takes some 15 conditional writes of a key in a second sets no
  * other pace). */
@@ -17,7 +19,7 @@ typedef struct commit_queue {
     char *key;
     commit_job *first, *last; /* that wait */
     bool busy;                /* a leader is at work */
-    int users;                /* callers that hold it */
+    int users;                /* callers that hold it: whose jobs wait or are being decided */
     uint64_t used;
     tarn_table_version *known; /* NULL: nothing */
     commit_index index;        /* the leader's */
@@ -139,48 +141,82 @@ static void keep_pace(commit_queues *q, commit_queue *queue) {
     }
 }
 
-/* Takes all that waits and decides it. Under the lock, which is let go meanwhile. */
-static void lead(commit_queues *q, commit_queue *queue, const tarn_ident *table) {
-    (void)pthread_mutex_unlock(&q->lock);
+/* Under the lock. *n: how many jobs it takes. */
+static commit_job *take_jobs(commit_queue *queue, int *n) {
+    commit_job *jobs = queue->first;
+    queue->first = queue->last = NULL;
+    *n = 0;
+    for (const commit_job *job = jobs; job != NULL; job = job->next) {
+        (*n)++;
+    }
+    return jobs;
+}
+
+/* Under the lock: the leader's work is done, for itself and for those it decided. The next leader,
+ * or NULL. */
+static commit_job *hand_over(commit_queues *q, commit_queue *queue, int n) {
+    commit_job *next = queue->first;
+    queue->busy = next != NULL;
+    if (next != NULL) {
+        next->leads = true;
+    }
+    queue->users -= n - 1;
+    leave_queue(q, queue);
+    return next;
+}
+
+/* Takes all that waits and decides it. Callers are woken without the lock, and take it no more. */
+static void lead(commit_queues *q, commit_queue *queue, const tarn_ident *table,
+                 const commit_job *own) {
+    int n;
     keep_pace(q, queue);
     int64_t began_us = env_now_us(q->env);
     (void)pthread_mutex_lock(&q->lock);
-    commit_job *jobs = queue->first;
-    queue->first = queue->last = NULL;
+    commit_job *jobs = take_jobs(queue, &n);
     commit_group group = {q->env, q->catalog, table, &queue->index, queue->known};
     if (group.known != NULL) {
         (void)table_version_keep(group.known);
     }
     (void)pthread_mutex_unlock(&q->lock);
     group_run(&group, jobs);
+    counters_group(q->counters);
     (void)pthread_mutex_lock(&q->lock);
     table_version_release(queue->known);
     queue->known = group.known;
-    counters_group(q->counters);
-    int n = 0;
-    while (jobs != NULL) {
-        commit_job *next = jobs->next; /* its owner may go once it is done */
-        counters_commit(q->counters, jobs->code);
-        jobs->done = true;
-        (void)pthread_cond_signal(&jobs->turn);
-        jobs = next;
-        n++;
-    }
     queue->swap_us = n >= PACE_JOBS ? began_us : 0;
+    commit_job *leader = hand_over(q, queue, n);
+    (void)pthread_mutex_unlock(&q->lock);
+    if (leader != NULL) {
+        (void)sem_post(&leader->turn);
+    }
+    while (jobs != NULL) {
+        commit_job *job = jobs;
+        jobs = job->next; /* its owner may go once it is told */
+        counters_commit(q->counters, job->code);
+        if (job != own) {
+            (void)sem_post(&job->turn);
+        }
+    }
+}
+
+static void wait_turn(commit_job *job) {
+    while (sem_wait(&job->turn) != 0) { /* a signal came */
+    }
 }
 
 tarn_code commit_queue_run(commit_queues *q, const tarn_ident *table, commit_job *job) {
     job->code = TARN_OK;
     job->version = NULL;
-    job->done = job->leads = false;
+    job->leads = false;
     job->next = NULL;
-    (void)pthread_cond_init(&job->turn, NULL);
     (void)pthread_mutex_lock(&q->lock);
     commit_queue *queue = take_queue(q, table, &job->err);
     if (queue == NULL) {
+        (void)pthread_mutex_unlock(&q->lock);
         job->code = job->err.code;
-        goto done;
+        return job->code;
     }
+    (void)sem_init(&job->turn, 0, 0);
     if (queue->last != NULL) {
         queue->last->next = job;
     } else {
@@ -190,21 +226,15 @@ tarn_code commit_queue_run(commit_queues *q, const tarn_ident *table, commit_job
     if (!queue->busy) {
         queue->busy = job->leads = true;
     }
-    while (!job->done && !job->leads) {
-        (void)pthread_cond_wait(&job->turn, &q->lock);
+    bool leads = job->leads;
+    (void)pthread_mutex_unlock(&q->lock);
+    if (!leads) {
+        wait_turn(job);
     }
     if (job->leads) {
-        lead(q, queue, table);
-        queue->busy = queue->first != NULL;
-        if (queue->busy) {
-            queue->first->leads = true;
-            (void)pthread_cond_signal(&queue->first->turn);
-        }
+        lead(q, queue, table, job);
     }
-    leave_queue(q, queue);
-done:
-    (void)pthread_mutex_unlock(&q->lock);
-    (void)pthread_cond_destroy(&job->turn);
+    (void)sem_destroy(&job->turn);
     return job->code;
 }
 

@@ -14,7 +14,7 @@
 #include "service/counters.h"
 #include "write/commit/commit.h"
 
-#include <pthread.h>
+#include <semaphore.h>
 
 typedef struct commit_queues commit_queues;
 
@@ -36,9 +36,9 @@ typedef struct commit_job {
     int64_t snapshot_id;         /* a request's; TARN_NO_SNAPSHOT: there was nothing to do */
     bool repeated;               /* it was committed before */
     /* private */
-    pthread_cond_t turn;
+    sem_t turn;                    /* posted once: it is done, or leads */
     const struct commit_job *twin; /* of the same commit id, in the same group */
-    bool done, leads;
+    bool leads;
     struct commit_job *next;
 } commit_job;
 

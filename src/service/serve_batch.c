@@ -1,8 +1,9 @@
 /* service/serve_batch.c - batch commit: write results of clients, through the table's queue.
  *
  * A client is believed in nothing that can be looked at: its files must lie where the table's files
- * lie, must be there and have the size that it says, and what it says of them must fit the table's
- * schema and specs. */
+ * lie, must be there and have the size and the rows that it says, and what it says of them, and
+ * the columns of Parquet files, must fit the table's schema and specs. */
+#include "service/file_check.h"
 #include "service/service_int.h"
 #include "write/commit/request_json.h"
 
@@ -37,17 +38,7 @@ static bool is_at_home(const tarn_metadata *m, tarn_str path) {
 }
 
 static bool has_field(const tarn_metadata *m, int32_t id) {
-    if (type_find_id(metadata_schema(m)->root, id) != NULL) {
-        return true;
-    }
-    for (int32_t i = 0; i < m->n_schemas; i++) {
-        if (type_find_id(m->schemas[i]->root, id) != NULL) {
-            return true;
-        }
-    }
-    /* columns that every file may have: row lineage, position deletes (spec, "Reserved Field IDs")
-     */
-    return id >= INT32_MAX - 200;
+    return file_check_field(m, id) != NULL || file_check_reserved(id);
 }
 
 static tarn_code check_counts(const tarn_metadata *m, const tarn_file *f, const char *what,
@@ -149,7 +140,9 @@ static tarn_code check_file(service_request *r, const tarn_metadata *m, const ta
     if (info.size_bytes != f->size_bytes) {
         code = err_set(err, TARN_INVALID, "file %.*s has %lld bytes, and %lld were said",
                        STR_ARG(f->path), (long long)info.size_bytes, (long long)f->size_bytes);
+        goto done;
     }
+    TRY(file_check_footer(r->service->env, r->service->catalog->store, m, f, err));
 done:
     return code;
 }

@@ -124,6 +124,18 @@ def lies_are_refused():
             append(good, "x", summary={"a": 1}), append(good, "x", share="yes"), append(good, "x", fence={"of": {}}),
             append(good, "x", **{"data-files": {}}), append(good, "x", **{"delete-files": [good]}),
             append(good, "x", kind="row-delta", **{"base-snapshot-id": "x"})]
+        other = make_file(location, [1], partition=[2])
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        for name, kind, field in (("id", pa.string(), "1"), ("x", pa.int64(), "9"), ("s", pa.int32(), "2")):
+            path = location + "/data/foreign-%s-%s.parquet" % (name, field)
+            pq.write_table(pa.table({name: pa.array([None], kind)}, schema=pa.schema(
+                [pa.field(name, kind, metadata={"PARQUET:field_id": field})])), path)
+            bad.append(append(dict(other, **{"file-path": path, "file-size-in-bytes": os.path.getsize(path)}), "x"))
+        with open(location + "/data/junk.parquet", "wb") as file:
+            file.write(b"PAR1" + b"x" * 100 + b"PAR1")
+        bad.append(append(dict(other, **{"file-path": location + "/data/junk.parquet", "file-size-in-bytes": 108}), "x"))
+        bad.append(append(dict(other, **{"record-count": 2}), "x"))
         for body in bad:
             status, answer, _ = server.ask("POST", RESULTS, body)
             assert status == 400 and answer["error"]["type"] == "BadRequestException", "%s: %d %s" % (body, status, answer)

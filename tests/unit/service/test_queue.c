@@ -7,6 +7,8 @@
 #include "service/commit_index.h"
 #include "service/queue.h"
 
+#include <pthread.h>
+
 #define THREADS 8
 #define EACH    12
 
