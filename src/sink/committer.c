@@ -69,6 +69,32 @@ static tarn_code check_moved(committer *c, const tarn_metadata *m, const sink_hi
                    STR_ARG(c->options.sink_id), newest);
 }
 
+static bool has_position_files(const write_result *w) {
+    for (int32_t i = 0; i < w->n_deletes; i++) {
+        if (w->deletes[i].content == TARN_CONTENT_POSITION_DELETES &&
+            w->deletes[i].format != TARN_FORMAT_PUFFIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A table that went on to format version 3 takes vectors only, so what was made durable before has
+ * to be made anew from the input. */
+static tarn_code check_version(committer *c, const tarn_metadata *m, tarn_error *err) {
+    const sink_pending *first = c->pending;
+    c->outdated =
+        first != NULL && m->format_version > 2 && has_position_files(&first->delta.written);
+    if (!c->outdated) {
+        return TARN_OK;
+    }
+    return err_set(err, TARN_CONFLICT,
+                   "table %.*s went on to format version %d after checkpoint %" PRId64
+                   " of sink %.*s was written, whose position delete files it does not take",
+                   STR_ARG(c->options.ident->name), m->format_version, first->delta.checkpoint,
+                   STR_ARG(c->options.sink_id));
+}
+
 /* Asked with every base: the table is still the one, and no newer job of this sink was here
  * (invariant 4). */
 static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *err) {
@@ -98,6 +124,7 @@ static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *er
         goto done;
     }
     TRY(check_moved(c, base, &history, err));
+    TRY(check_version(c, base, err));
 done:
     return code;
 }

@@ -47,6 +47,7 @@ typedef struct committer {
     sink_pending *pending;
     int32_t empty_in_row;
     int64_t next_checkpoint;
+    bool outdated; /* the first pending one can't go to the table's format version any more */
     committer_counts counts, last; /* of all runs, of the last one */
     int64_t rows;                  /* of the last run */
     int32_t files;

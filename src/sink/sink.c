@@ -107,7 +107,7 @@ static tarn_code open_keys(sink_job *s, tarn_error *err) {
 static bool fits_no_more(const sink_job *s, const commit_outcome *out) {
     const sink_pending *first = s->committer.pending;
     return s->state != NULL && out->kind == TARN_NOT_COMMITTED && out->attempts > 0 &&
-           first != NULL && first->delta.written.n_referenced > 0;
+           first != NULL && (first->delta.written.n_referenced > 0 || s->committer.outdated);
 }
 
 static tarn_code recover(sink_job *s, tarn_error *err) {

@@ -147,6 +147,33 @@ def vector_and_delete():
     goes_on("vector", "3", rewrite_with_tarn)
 
 
+def upgrade(shop, stream):
+    shop.tarn("alter", "ns.t", "upgrade", "3")
+
+
+def equality_and_upgrade():
+    """Format version 3 takes no position delete files, which a key that comes twice in a checkpoint is deleted by: it is made again."""
+    goes_on("equality", "2", upgrade)
+
+
+def position_and_upgrade():
+    """The same where all deletes are by position: another kind has to be chosen, and then the state goes on."""
+    with Workshop() as shop:
+        table(shop)
+        stream = Stream(shop, "--upsert", "--key", "id", "--deletes", "position")
+        stream.put(range(KEYS), "first")
+        stream.committed(1)
+        stream.put(range(KEYS // 2), "a")
+        time.sleep(0.6)
+        upgrade(shop, stream)
+        stream.put(range(KEYS // 2), "b")
+        stream.failed('choose deletes "vector"')
+        stream.command[stream.command.index("position")] = "vector"
+        stream.start()
+        stream.stop()
+        rows_are(shop, stream.want.values())
+
+
 def standard_input():
     """What can't be read again ends with the error; the state goes on with the next input."""
     with Workshop() as shop:
@@ -338,8 +365,8 @@ def full_disk():
             equal(sorted(got, key=lambda r: r["id"]), sorted(want.values(), key=lambda r: r["id"]))
 
 
-CASES = [position_and_pyiceberg, position_and_delete, vector_and_delete, standard_input, rolled_back, moved_back, dropped_and_remade, schema_and_spec,
-         two_jobs, full_disk]
+CASES = [position_and_pyiceberg, position_and_delete, vector_and_delete, equality_and_upgrade, position_and_upgrade, standard_input, rolled_back,
+         moved_back, dropped_and_remade, schema_and_spec, two_jobs, full_disk]
 
 
 def main(names):
