@@ -99,6 +99,26 @@ def others_meet_them():
         equal(ids(server), list(range(40)))
 
 
+def two_servers():
+    """Two leaders on one database: what one committed the other knows, and neither loses anything."""
+    with Workshop() as shop, Server(shop) as one, Server(shop) as two:
+        location = make_table(one)
+
+        def write(i):
+            first, second = (one, two) if i % 2 else (two, one)
+            body = append(make_file(location, [i]), "t-%d" % i, share=i % 3 != 0)
+            status, answer, _ = first.ask("POST", RESULTS, body)
+            equal(status, 200)
+            status, again, _ = second.ask("POST", RESULTS + "?resent=true", body)
+            equal((status, again["snapshot-id"]), (200, answer["snapshot-id"]))
+
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            for done in [pool.submit(write, i) for i in range(80)]:
+                done.result()
+        equal(ids(one), list(range(80)))
+        equal(ids(two), list(range(80)))
+
+
 def lies_are_refused():
     with Workshop() as shop, Server(shop) as server:
         spec = {"spec-id": 0, "fields": [{"source-id": 1, "field-id": 1000, "transform": "bucket[4]", "name": "b"}]}
@@ -278,7 +298,7 @@ def ingest_by_itself():
         assert RESULTS in paths and paths.count(TABLE) > 0, paths
 
 
-CASES = [once_each, others_meet_them, lies_are_refused, killed_servers, ingest_by_itself]
+CASES = [once_each, others_meet_them, two_servers, lies_are_refused, killed_servers, ingest_by_itself]
 
 
 def main():
