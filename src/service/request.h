@@ -19,6 +19,7 @@ typedef struct service_request {
     tarn_buf body;
     bool too_large;                   /* the body was cut */
     const struct auth_caller *caller; /* NULL: an open service, or nobody */
+    tarn_str once_key;                /* of Idempotency-Key; len 0: none */
     /* what the route found */
     tarn_ident ns;    /* {namespace} */
     tarn_ident table; /* {namespace} with {table} or {view} */

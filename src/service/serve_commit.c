@@ -49,6 +49,42 @@ bool rest_creates(const tarn_change_set *set) {
     return false;
 }
 
+bool rest_was_done(const service_request *r, const tarn_metadata *now, const tarn_change_set *set) {
+    bool tells = false; /* whether a change is nobody else's */
+    for (int32_t i = 0; i < set->n_changes && r->once_key.len > 0; i++) {
+        const tarn_change *c = &set->changes[i];
+        if (c->kind == CHANGE_ADD_SNAPSHOT) {
+            const tarn_snapshot *there = metadata_snapshot_by_id(now, c->snapshot->snapshot_id);
+            if (there == NULL || there->timestamp_ms != c->snapshot->timestamp_ms) {
+                return false;
+            }
+            tells = true;
+        } else if (c->kind == CHANGE_ASSIGN_UUID && rest_creates(set)) {
+            if (!str_eq_nocase(now->table_uuid, c->text)) {
+                return false;
+            }
+            tells = true;
+        }
+    }
+    return tells;
+}
+
+/* A commit that was refused may have been done under its key before a restart. */
+static tarn_code settle_refused(service_request *r, service_reply *reply,
+                                const tarn_change_set *set, tarn_code code, tarn_error *err) {
+    tarn_table_version *now = NULL;
+    if ((code != TARN_CONFLICT && code != TARN_INVALID) || r->once_key.len == 0 ||
+        catalog_load(r->service->catalog, &r->table, &now, NULL) != TARN_OK) {
+        return code;
+    }
+    if (rest_was_done(r, now->metadata, set)) {
+        err_reset(err);
+        code = rest_put_table(reply, now->metadata, now->metadata_location, false, err);
+    }
+    table_version_release(now);
+    return code;
+}
+
 static tarn_code create_committed(service_request *r, service_reply *reply,
                                   const tarn_change_set *set, tarn_error *err) {
     tarn_table_version *version = NULL;
@@ -85,7 +121,8 @@ tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error
     }
     TRY(code);
     if (rest_creates(&sent.set)) {
-        TRY(create_committed(r, reply, &sent.set, err));
+        code = create_committed(r, reply, &sent.set, err);
+        code = settle_refused(r, reply, &sent.set, code, err);
         goto done;
     }
     sent.store = r->service->catalog->store;
@@ -94,6 +131,7 @@ tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error
     code = commit_queue_run(r->service->queues, &r->table, &job);
     if (code != TARN_OK) {
         *err = job.err;
+        code = settle_refused(r, reply, &sent.set, code, err);
         goto done;
     }
     TRY(rest_put_table(reply, job.version->metadata, job.version->metadata_location, false, err));

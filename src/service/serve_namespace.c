@@ -39,6 +39,7 @@ tarn_code rest_config(service_request *r, service_reply *reply, tarn_error *err)
     json_put_name(&w, STR("overrides"));
     json_put_object(&w);
     json_end_object(&w);
+    json_member_str(&w, "idempotency-key-lifetime", STR(ONCE_LIFETIME));
     json_put_name(&w, STR("endpoints"));
     json_put_array(&w);
     for (size_t i = 0; i < SERVICE_N_ROUTES; i++) {

@@ -229,6 +229,73 @@ static bool find_caller(service_request *r, const service_route *route, service_
     return r->caller != NULL;
 }
 
+/* What a long answer said, as it is now. */
+static void show_again(service_request *r, const service_route *route, service_reply *reply) {
+    tarn_error err = TARN_ERROR_INIT;
+    bool view = strstr(route->pattern, "view") != NULL;
+    const json_value *body;
+    tarn_code code = TARN_OK;
+    TRY(take_names(r, route->pattern, &err));
+    if (r->table.name.len == 0) {
+        r->table = r->ns;
+        TRY(request_json(r, &body, &err));
+        TRY(request_member_str(body, "name", true, &r->table.name, &err));
+    }
+    code = view ? rest_load_view(r, reply, &err) : rest_load_table(r, reply, &err);
+done:
+    if (code != TARN_OK) {
+        say_as_known(r, route, code, &err);
+        reply_error(r, reply, route->subject, code, &err);
+    }
+}
+
+/* Whether the route changes something, under a key of the specification's kind. */
+static bool takes_key(const service_route *route) {
+    return (strcmp(route->method, "POST") == 0 || strcmp(route->method, "DELETE") == 0) &&
+           route->kind == ROUTE_LISTED && route->handle != rest_metrics &&
+           route->handle != rest_plan_scan && route->handle != rest_cancel_plan &&
+           route->handle != rest_scan_tasks && route->handle != rest_write_results;
+}
+
+static uint64_t request_number(const service_request *r) {
+    uint64_t parts[] = {str_hash(str_of(r->method)), str_hash(r->path), str_hash(buf_str(&r->body)),
+                        r->caller != NULL ? str_hash(r->caller->name) : 0};
+    return str_hash(str_make((const char *)parts, sizeof parts));
+}
+
+static void run_once(service_request *r, const service_route *route, service_reply *reply) {
+    const char *header = takes_key(route) ? request_header(r, "Idempotency-Key") : NULL;
+    tarn_str key = str_of(header != NULL ? header : "");
+    bool has_body = false;
+    int status = 200;
+    if (header == NULL) {
+        (void)run_route(r, route, reply);
+        return;
+    }
+    if (!once_key_valid(key)) {
+        reply_refuse(r, reply, 400, "BadRequestException", "The Idempotency-Key is no UUID");
+        return;
+    }
+    r->once_key = key;
+    switch (
+        once_begin(r->service->keys, key, request_number(r), &status, &has_body, &reply->body)) {
+    case ONCE_RUN:
+        (void)run_route(r, route, reply);
+        once_end(r->service->keys, key, reply->status, buf_str(&reply->body));
+        break;
+    case ONCE_MISUSED:
+        reply_refuse(r, reply, 400, "BadRequestException",
+                     "The Idempotency-Key was another request's");
+        break;
+    case ONCE_REPLAY:
+        reply->status = status;
+        if (has_body && reply->body.len == 0) {
+            show_again(r, route, reply);
+        }
+        break;
+    }
+}
+
 static void route_request(service_request *r, service_reply *reply) {
     bool known = false;
     if (r->too_large) {
@@ -244,7 +311,7 @@ static void route_request(service_request *r, service_reply *reply) {
         known = true;
         if (strcmp(r->method, route->method) == 0) {
             if (find_caller(r, route, reply)) {
-                (void)run_route(r, route, reply);
+                run_once(r, route, reply);
             }
             return;
         }
@@ -307,6 +374,7 @@ tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_opti
     s->log_ctx = options->log_ctx;
     TRY(auth_new(env, options->access, &s->auth, err));
     TRY(commit_queues_new(env, catalog, &s->counters, &s->queues, err));
+    TRY(once_keys_new(env, &s->keys, err));
     TRY(http_start(env, options, handle, s, &s->http, err));
     *out = s;
     s = NULL;
@@ -324,6 +392,7 @@ void service_stop(rest_service *s) {
         return;
     }
     http_stop(s->http);
+    once_keys_free(s->keys);
     commit_queues_free(s->queues);
     auth_free(s->auth);
     arena_release(&s->arena);

@@ -5,6 +5,7 @@
 #include "service/auth.h"
 #include "service/counters.h"
 #include "service/daemon.h"
+#include "service/once.h"
 #include "service/queue.h"
 
 struct rest_service {
@@ -16,6 +17,7 @@ struct rest_service {
     service_log_fn log;
     void *log_ctx;
     commit_queues *queues;
+    once_keys *keys;
     http_server *http;
     tarn_arena arena;
 };
@@ -95,6 +97,9 @@ void rest_refuse_rename(service_request *r, service_reply *reply, const tarn_ide
                         const tarn_ident *to);
 
 bool rest_creates(const tarn_change_set *set); /* they require that there is no table */
+/* The request has an Idempotency-Key, and the table shows that it was done before: its snapshots
+ * are there, and what it creates is. */
+bool rest_was_done(const service_request *r, const tarn_metadata *now, const tarn_change_set *set);
 /* A client's changes for a base: as they were sent where that holds, else put on what the table is
  * now where that is safe. */
 tarn_code rest_fit_changes(tarn_arena *arena, tarn_store *store, const tarn_metadata *base,

@@ -287,6 +287,59 @@ def several_tables_at_once():
         equal(values(), [first, first])
 
 
+def requests_are_done_once():
+    """Under one key: by the answer that is held, and after a restart by what a commit left."""
+    import uuid
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+    with Workshop() as shop:
+        with Server(shop) as server:
+            def ask(key, method, path, body=None):
+                status, answer, _ = server.ask(method, path, body, **{"Idempotency-Key": str(key)})
+                return status, answer
+            equal(server.ask("GET", "/v1/config")[1]["idempotency-key-lifetime"], "PT30M")
+            keys = [uuid.uuid4() for _ in range(8)]
+            space, table = {"namespace": ["ns"]}, {"name": "t", "schema": schema}
+            for _ in range(2):
+                equal(ask(keys[0], "POST", "/v1/namespaces", space)[0], 200)
+            equal(ask(keys[1], "POST", "/v1/namespaces", space)[0], 409)
+            equal(ask(keys[0], "POST", "/v1/namespaces", {"namespace": ["other"]})[0], 400)
+            equal(ask("no-key", "POST", "/v1/namespaces", space)[0], 400)
+            made = [ask(keys[2], "POST", "/v1/namespaces/ns/tables", table) for _ in range(2)]
+            equal([status for status, _ in made], [200, 200])
+            equal(made[0][1]["metadata"], made[1][1]["metadata"])
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                done = [pool.submit(ask, keys[3], "POST", "/v1/namespaces/ns/tables", dict(table, name="u")) for _ in range(16)]
+                equal({(f.result()[0], f.result()[1]["metadata"]["table-uuid"]) for f in done},
+                      {(200, done[0].result()[1]["metadata"]["table-uuid"])})
+            for _ in range(2):
+                equal(ask(keys[4], "DELETE", "/v1/namespaces/ns/tables/u")[0], 204)
+            equal(ask(keys[5], "DELETE", "/v1/namespaces/ns/tables/u")[0], 404)
+            uid, place = made[0][1]["metadata"]["table-uuid"], made[0][1]["metadata"]["location"]
+            server.catalog().load_table("ns.t").append(rows(1).select(["id"]))
+            snapshot = server.ask("GET", "/v1/namespaces/ns/tables/t")[1]["metadata"]["snapshots"][0]
+            commit = {"requirements": [{"type": "assert-table-uuid", "uuid": uid},
+                                       {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}],
+                      "updates": [{"action": "add-snapshot", "snapshot": snapshot},
+                                  {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot["snapshot-id"]}]}
+            create = {"requirements": [{"type": "assert-create"}],
+                      "updates": [{"action": "assign-uuid", "uuid": str(uuid.uuid4())}, {"action": "upgrade-format-version", "format-version": 2},
+                                  {"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1},
+                                  {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}}, {"action": "set-default-spec", "spec-id": -1},
+                                  {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+                                  {"action": "set-default-sort-order", "sort-order-id": -1},
+                                  {"action": "set-location", "location": place + "2"}, {"action": "set-properties", "updates": {}}]}
+            equal(ask(keys[6], "POST", "/v1/namespaces/ns/tables/w", create)[0], 200)
+        with Server(shop) as server:
+            equal(ask(keys[6], "POST", "/v1/namespaces/ns/tables/w", create)[0], 200)
+            equal(server.ask("POST", "/v1/namespaces/ns/tables/w", create)[0], 409)
+            status, answer = ask(keys[7], "POST", "/v1/namespaces/ns/tables/t", commit)
+            equal((status, len(answer["metadata"]["snapshots"])), (200, 1))
+            equal(server.ask("POST", "/v1/namespaces/ns/tables/t", commit)[0], 409)
+            both = [dict(commit, identifier={"namespace": ["ns"], "name": "t"}), dict(create, identifier={"namespace": ["ns"], "name": "w"})]
+            equal(ask(uuid.uuid4(), "POST", "/v1/transactions/commit", {"table-changes": both})[0], 204)
+            equal(server.ask("POST", "/v1/transactions/commit", {"table-changes": both})[0], 409)
+
+
 def scans_are_planned():
     """Plans of the service and of the client name the same files, and give the same rows."""
     import pyiceberg.expressions as e
@@ -428,7 +481,7 @@ def wrong_starts():
 
 
 CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
-         views, several_tables_at_once, scans_are_planned, duckdb_attaches, wrong_requests, roles_and_tokens, wrong_starts]
+         views, several_tables_at_once, requests_are_done_once, scans_are_planned, duckdb_attaches, wrong_requests, roles_and_tokens, wrong_starts]
 
 
 def main():
