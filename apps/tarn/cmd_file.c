@@ -36,7 +36,8 @@ const opt_command file_command = {
     "look into Parquet, Avro, NDJSON, CSV, Puffin and metadata files",
     "  cat     rows (of manifests and manifest lists: entries; of a metadata JSON: the document)\n"
     "  schema  the schema as the format itself writes it\n"
-    "  meta    footer or header as JSON: row groups, statistics, codecs, key-value metadata, blobs\n"
+    "  meta    footer or header as JSON: row groups, statistics, codecs, key-value metadata, "
+    "blobs\n"
     "\"-\" is standard input, with --input-format.\n\nExample:\n"
     "  tarn file cat warehouse/app/events/metadata/*-m0.avro",
     2,

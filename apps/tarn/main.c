@@ -1,5 +1,6 @@
 /* apps/tarn/main.c - the command: which subcommand, options of all, signals, exit status. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,7 +197,8 @@ static void log_event(void *ctx, tarn_log_level level, const char *room, const c
                       const char *text) {
     (void)ctx;
     if (the_app.verbose || level <= TARN_LOG_WARN) {
-        fprintf(stderr, "tarn: %s %s %s\n", room, event, text);
+        fprintf(stderr, "tarn: %s%s (%s: %s)\n", level <= TARN_LOG_WARN ? "warning: " : "", text,
+                room, event);
     }
 }
 
@@ -221,10 +223,19 @@ static const char *command_at(const void *ctx, size_t i) {
     return COMMANDS[i].command->name;
 }
 
-/* What was printed may not have found room: no status says 0 then. */
+static bool is_reader_gone(void) {
+    struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
+/* What was printed may not have found room: no status says 0 then. The last part of it may have
+ * found some after an earlier one was lost, so the stream's own mark counts too. */
 static int end_output(int status) {
-    if (fflush(stdout) != 0 && errno != EPIPE && status == 0) {
-        fprintf(stderr, "tarn: could not write standard output: %s\n", strerror(errno));
+    bool last = fflush(stdout) != 0;
+    int why = errno;
+    if ((last || ferror(stdout) != 0) && status == 0 && !is_reader_gone()) {
+        fprintf(stderr, "tarn: could not write standard output: %s\n",
+                last ? strerror(why) : "an earlier part of it was not taken");
         status = TARN_IO;
     }
     return status;

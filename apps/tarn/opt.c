@@ -259,8 +259,8 @@ void opt_print_text(const char *at) {
 void opt_print_help(const opt_command *command) {
     size_t n_globals;
     const opt_spec *globals = opt_globals(&n_globals);
-    printf("tarn %s - %s\n\nUsage: tarn %s [options] %s\n\n", command->name, command->summary,
-           command->name, command->usage);
+    printf("tarn %s - %s\n\nUsage: tarn %s [options]%s%s\n\n", command->name, command->summary,
+           command->name, command->usage[0] != '\0' ? " " : "", command->usage);
     opt_print_text(command->about);
     if (command->n_specs > 0) {
         printf("\nOptions:\n");
