@@ -52,9 +52,17 @@ Rows and results go to standard output, and nothing else does: progress, counts 
 | log | one a line: the snapshot, newest first |
 | ingest | `rows`, `rejected`, `commits`, `files`, `snapshot-id` (null: nothing to commit), `seconds` |
 | delete | `snapshot-id` (null: nothing to commit), `rows-deleted`, `rows-rewritten`, `files-removed` |
+| update | `snapshot-id`, `rows-updated`, `rows-rewritten`, `files-added`, `files-removed`, `delete-files-added` |
+| merge | the same with `rows-changed` and `rows-inserted` |
+| check | `table`, `ok`, `errors`, `warnings`, numbers of what was looked at, `findings` |
+| import | `files`, `skipped`, `rows`, `bytes`, `created`, `dry-run`, `snapshot-id` |
 | alter, set | `table`, `committed`, `attempts` |
 | create, drop | `table` or `namespace`, `created` or `dropped` |
 | rename, register | `table` |
+
+`ingest --log json` writes an object for each checkpoint, one a line, to standard error: `event` (`checkpoint`), `time-ms`, `table`, `checkpoint`,
+`rows` (since the one before), `rows-total`, `rejected`, `rows-deleted`, `data-files`, `delete-files`, `bytes`, `commit-ms`, `attempts`, `writers`,
+`memory-bytes`, `snapshot-id` (null: nothing was committed).
 
 Bad rows set aside by `ingest --rejects` are objects too, one a line: `file`, `line`, `reason`, `row`, and `row-hex` where the row is not UTF-8.
 

@@ -205,8 +205,8 @@ static tarn_code check_there(const char *uri) {
                    ? TARN_OK
                    : app_error(
                          TARN_NOT_FOUND,
-                         "there is no catalog at %s (-c or TARN_CATALOG says where it is, tarn "
-                         "create makes it)",
+                         "there is no catalog at %s (-c or TARN_CATALOG says where it is; tarn "
+                         "create makes it, and so does --create of tarn ingest and tarn import)",
                          path);
     }
     if (S_ISDIR(info.st_mode) != (strncmp(uri, "dir:", 4) == 0)) {

@@ -336,8 +336,10 @@ static void print_merge(const tarn_outcome *o) {
                id, o->rows, o->rows_inserted, o->rows_rewritten, o->files_added, o->files_removed,
                o->delete_files_added);
     } else if (!the_app.quiet) {
-        fprintf(stderr, "%" PRId64 " row%s changed, %" PRId64 " added%s\n", o->rows,
-                app_plural(o->rows), o->rows_inserted, nothing(o));
+        const char *matched = merge_options.matched;
+        bool gone = matched != NULL && strcmp(matched, "delete") == 0;
+        fprintf(stderr, "%" PRId64 " row%s %s, %" PRId64 " added%s\n", o->rows, app_plural(o->rows),
+                gone ? "deleted" : "changed", o->rows_inserted, nothing(o));
     }
 }
 

@@ -60,7 +60,7 @@ static void put_metric(text *t, const char *name, const char *type, const char *
     text_add(t, "# TYPE tarn_ingest_%s %s\n# HELP tarn_ingest_%s %s\ntarn_ingest_%s%s{table=", name,
              type, name, help, name, counter ? "_total" : "");
     text_add_json(t, table);
-    text_add(t, "} %.17g\n", value);
+    text_add(t, "} %.15g\n", value);
 }
 
 static text make_metrics(const ingest *in) {
@@ -134,7 +134,10 @@ static tarn_code write_metrics(const ingest *in) {
 static void write_log(const ingest *in) {
     text t = {0};
     const tarn_sink_numbers *last = &in->stats.last;
-    text_add(&t, "{\"event\":\"checkpoint\",\"table\":");
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    text_add(&t, "{\"event\":\"checkpoint\",\"time-ms\":%" PRId64 ",\"table\":",
+             (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
     text_add_json(&t, in->table_name);
     text_add(&t,
              ",\"checkpoint\":%" PRId64 ",\"rows\":%" PRId64 ",\"rows-total\":%" PRId64

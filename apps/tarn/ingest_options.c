@@ -100,7 +100,8 @@ const opt_command ingest_command = {
     "write rows of files, folders, standard input or Kafka into a table",
     "Files may be NDJSON, CSV (both also gzip or zstd compressed), Parquet or Avro. A folder gives "
     "each of its files once, when it has its name: write it as .name, _name, name.tmp or name.part "
-    "and rename it. Rows are committed at checkpoints; whatever happens, the table holds every "
+    "and rename it; folders in it are passed over. Rows are committed at checkpoints; whatever "
+    "happens, the table holds every "
     "committed row once and nothing of the rest.\n\n"
     "With --state, what was read is remembered together with what was committed: the same command "
     "goes on where the last one stopped or was killed. Ctrl-C then ends with a checkpoint.\n\n"
@@ -164,6 +165,11 @@ static int check_modes(void) {
     }
     if (!is_one_of(o->deletes, "equality", "position", "vector")) {
         return app_usage("--deletes takes equality, position or vector, not \"%s\"", o->deletes);
+    }
+    bool changes = o->upsert || o->key != NULL || ingest_is_change_stream();
+    if (changes && o->deletes != NULL && strcmp(o->deletes, "equality") != 0 && o->state == NULL) {
+        return app_usage("--deletes %s keeps an index of keys, and needs --state DIR for it",
+                         o->deletes);
     }
     if (!is_one_of(o->distribution, "none", "hash", "range")) {
         return app_usage("--distribution takes none, hash or range, not \"%s\"", o->distribution);

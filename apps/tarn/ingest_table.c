@@ -208,6 +208,11 @@ tarn_code ingest_open_table(ingest *in) {
             code = tarn_table_load(catalog, in->table_name, &in->table, &the_app.err);
         }
     }
+    bool missing = code == TARN_NOT_FOUND && strstr(the_app.err.message, "did not exist") != NULL;
+    if (missing && !ingest_options.create) {
+        return app_error(code, "table %s did not exist (--create makes it from the data)",
+                         in->table_name);
+    }
     return code == TARN_OK ? read_schema(in) : code;
 }
 

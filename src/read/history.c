@@ -106,9 +106,11 @@ tarn_code history_appended(tarn_arena *arena, tarn_store *store,
         case OPERATION_REPLACE:
             break;
         case OPERATION_CHANGE:
-            return err_set(err, TARN_INVALID,
-                           "snapshot %lld changed rows instead of only appending some",
-                           (long long)snapshots[i]->snapshot_id);
+            return err_set(
+                err, TARN_INVALID,
+                "snapshot %lld changed rows instead of only appending some (tarn changes "
+                "tells what)",
+                (long long)snapshots[i]->snapshot_id);
         }
     }
     *out = list.items;

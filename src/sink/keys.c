@@ -13,8 +13,10 @@ static tarn_code find_key(sink_keys *k, const tarn_metadata *m, tarn_error *err)
         return err_nomem(err);
     }
     if (n == 0) {
-        return err_set(err, TARN_INVALID,
-                       "changes and upserts need a key, and the table has no identifier fields");
+        return err_set(
+            err, TARN_INVALID,
+            "changes and upserts need a key: no columns were given (--key), and the table "
+            "has no identifier fields");
     }
     for (int32_t i = 0; i < n; i++) {
         if (o->names == NULL) {
@@ -106,7 +108,8 @@ static tarn_code check_version(const sink_keys *k, const tarn_metadata *m, tarn_
     }
     if (k->kind != DELETE_EQUALITY && k->options.state_dir.len == 0) {
         return err_set(err, TARN_INVALID,
-                       "deletes by position keep an index of keys; they need a local state folder");
+                       "deletes by position keep an index of keys; they need a local state folder, "
+                       "and none was given (--state)");
     }
     return TARN_OK;
 }

@@ -20,7 +20,9 @@ tarn_code file_kind_by_option(const char *name, file_kind *out, tarn_error *err)
         return TARN_OK;
     }
     return err_set(err, TARN_INVALID,
-                   "\"%s\" is no file format; known are parquet, avro, ndjson, csv, json", name);
+                   "\"%s\" is no file format; known are parquet, avro, ndjson, csv, json, "
+                   "debezium-json",
+                   name);
 }
 
 bool file_kind_by_name(tarn_str name, file_kind *kind, codec_kind *codec) {

@@ -231,9 +231,11 @@ static tarn_code seek_inputs(row_source *s, const json_value *list, tarn_error *
             return err_set(err, TARN_INVALID, "the offsets name an input without a path");
         }
         if (i >= s->n || !str_is(path, s->inputs[i].path)) {
-            return err_set(err, TARN_INVALID,
-                           "the offsets are of other inputs: %.*s stood there, and %s is given",
-                           STR_ARG(path), i < s->n ? s->inputs[i].path : "nothing");
+            return err_set(
+                err, TARN_INVALID,
+                "the offsets to go on from are of other inputs: of %.*s, where %s is given "
+                "now",
+                STR_ARG(path), i < s->n ? s->inputs[i].path : "nothing");
         }
         TRY(input_seek(&s->inputs[i], v, err));
     }

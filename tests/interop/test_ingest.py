@@ -194,6 +194,7 @@ def metrics_and_log():
         answer = shop.tarn("ingest", "ns.t", "a.ndjson", "--create", "--on-bad-row", "skip", "--metrics", "m.txt", "--log", "json", "--checkpoint-rows", "4")
         logged = [json.loads(line) for line in answer.err.splitlines() if line.startswith("{")]
         equal([e["rows"] for e in logged], [4, 4, 2])
+        assert all(abs(e["time-ms"] / 1000 - time.time()) < 600 for e in logged), logged
         equal(logged[-1]["rows-total"], 10)
         with open(shop.path("m.txt")) as file:
             text = file.read()

@@ -114,7 +114,9 @@ static void appends_between(void **state) {
                                                 "{\"id\":2,\"v\":\"r2\"}\n");
     options.snapshot_id = 1002;
     assert_code(plan_new(c.env, c.store, &options, &plan, &err), TARN_INVALID);
-    assert_string_equal(err.message, "snapshot 1002 changed rows instead of only appending some");
+    assert_string_equal(
+        err.message,
+        "snapshot 1002 changed rows instead of only appending some (tarn changes tells what)");
     buf_release(&out);
     close_case(&c);
     err = (tarn_error)TARN_ERROR_INIT;
