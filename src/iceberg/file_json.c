@@ -403,7 +403,8 @@ done:
 tarn_code file_from_json(tarn_arena *arena, const json_value *json, const tarn_metadata *m,
                          tarn_file *f, tarn_error *err) {
     tarn_code code = TARN_OK;
-    int content, format;
+    int content = 0;
+    int format = 0;
     memset(f, 0, sizeof *f);
     if (!json_str(json_get(json, "file-path"), &f->path) || f->path.len == 0) {
         return bad_member("file-path", err);

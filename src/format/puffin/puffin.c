@@ -239,7 +239,7 @@ static tarn_code read_document(const footer_reader *r, const json_value *documen
 tarn_code puffin_read_footer(tarn_arena *arena, io_source *source, puffin_footer *out,
                              tarn_error *err) {
     tarn_code code;
-    payload p;
+    payload p = {0};
     puffin_footer footer = {0};
     json_value *document = NULL;
     tarn_buf unpacked;
