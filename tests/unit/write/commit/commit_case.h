@@ -52,7 +52,11 @@ static tarn_code proxy_commit(tarn_catalog *c, const tarn_ident *table, tarn_tab
     }
     if (p->mode != PROXY_DROPPED_UNKNOWN) {
         tarn_error inner = TARN_ERROR_INIT;
-        if (catalog_commit(p->inner, table, base, set, outcome, NULL, &inner) != TARN_OK) {
+        tarn_code code = catalog_commit(p->inner, table, base, set, outcome, NULL, &inner);
+        if (code == TARN_CONFLICT) { /* the base was an old one */
+            return err_set(e, code, "%s", inner.message);
+        }
+        if (code != TARN_OK) {
             fail_msg("%s", inner.message);
         }
     }
