@@ -362,9 +362,10 @@ static bool ref_same(const tarn_ref *a, const tarn_ref *b) {
 
 static void move_main(change_work *w, const tarn_snapshot *s) {
     bool added = was_added(w, s->snapshot_id);
+    int64_t now = w->now_ms > w->m.last_updated_ms ? w->now_ms : w->m.last_updated_ms;
     w->m.current_snapshot_id = s->snapshot_id;
-    w->log[w->m.n_snapshot_log++] =
-        (tarn_snapshot_log_entry){added ? s->timestamp_ms : w->now_ms, s->snapshot_id};
+    w->log[w->m.n_snapshot_log++] = /* clocks differ; the log must not run backwards */
+        (tarn_snapshot_log_entry){added ? s->timestamp_ms : now, s->snapshot_id};
     if (added) {
         w->set_main[w->n_set_main++] = s->snapshot_id;
     }
