@@ -201,14 +201,18 @@ static const opt_spec LOG_SPECS[] = {
     {"limit", 'n', OPT_NUMBER, &log_options.limit, "N", "the newest N snapshots"},
 };
 
-const opt_command log_command = {"log",
-                                 "TABLE",
-                                 "list the snapshots of a table, newest first",
-                                 "* marks the current one. With --json one snapshot object a line.",
-                                 1,
-                                 1,
-                                 LOG_SPECS,
-                                 sizeof LOG_SPECS / sizeof LOG_SPECS[0]};
+const opt_command log_command = {
+    "log",
+    "TABLE",
+    "list the snapshots of a table, newest first",
+    "* marks the current one. Total rows are those of the data files; row deletes, "
+    "positions and keys in delete files and vectors, take some of "
+    "them away when they are read. With --json one snapshot object a "
+    "line.",
+    1,
+    1,
+    LOG_SPECS,
+    sizeof LOG_SPECS / sizeof LOG_SPECS[0]};
 
 static void format_time(int64_t ms, char out[32]) {
     time_t seconds = (time_t)(ms / 1000);
@@ -253,6 +257,11 @@ static void print_refs_of(const json *refs, int64_t id) {
     }
 }
 
+static int64_t row_deletes(const json *summary) {
+    return strtoll(json_text(summary, "total-position-deletes", "0"), NULL, 10) +
+           strtoll(json_text(summary, "total-equality-deletes", "0"), NULL, 10);
+}
+
 static void print_snapshot(const json *s, int64_t current, const json *refs) {
     char when[32];
     const json *summary = json_at(s, "summary");
@@ -264,11 +273,11 @@ static void print_snapshot(const json *s, int64_t current, const json *refs) {
         return;
     }
     format_time(json_number(s, "timestamp-ms", 0), when);
-    printf("%c %-20s %s  %-9s %12s %12s %12s %8s",
+    printf("%c %-20s %s  %-9s %12s %12s %12s %12" PRId64 " %8s",
            json_number(s, "snapshot-id", 0) == current ? '*' : ' ', json_text(s, "snapshot-id", ""),
            when, json_text(summary, "operation", "?"), json_text(summary, "added-records", "0"),
            json_text(summary, "deleted-records", "0"), json_text(summary, "total-records", "?"),
-           json_text(summary, "total-data-files", "?"));
+           row_deletes(summary), json_text(summary, "total-data-files", "?"));
     print_refs_of(refs, json_number(s, "snapshot-id", 0));
     printf("\n");
 }
@@ -295,8 +304,8 @@ int cmd_log(int argc, char **argv) {
         items[at++] = s;
     }
     if (!the_app.json) {
-        printf("  %-20s %-23s  %-9s %12s %12s %12s %8s\n", "snapshot", "committed (UTC)",
-               "operation", "added", "deleted", "total rows", "files");
+        printf("  %-20s %-23s  %-9s %12s %12s %12s %12s %8s\n", "snapshot", "committed (UTC)",
+               "operation", "added", "deleted", "total rows", "row deletes", "files");
     }
     for (size_t i = 0; i < at && (log_options.limit < 0 || (int64_t)i < log_options.limit); i++) {
         print_snapshot(items[at - 1 - i], json_number(m, "current-snapshot-id", -1),

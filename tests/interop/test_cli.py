@@ -349,6 +349,10 @@ def log():
         found = [json.loads(line) for line in lines(shop.tarn("log", "app.events", "--json"))]
         equal([s["snapshot-id"] for s in found], [s["snapshot-id"] for s in reversed(document(shop)["snapshots"])])
         equal(len(lines(shop.tarn("log", "app.events", "-n", "1", "--json"))), 1)
+        shop.tarn("set", "app.events", "write.delete.mode=merge-on-read")
+        shop.tarn("delete", "app.events", "-w", "id = 2")
+        head, newest = lines(shop.tarn("log", "app.events", "-n", "1"))
+        assert "row deletes" in head and newest.split()[8] == "1", newest
 
 
 # ---- alter and set ----
