@@ -265,8 +265,8 @@ tarn_code rebase_append(tarn_arena *arena, tarn_store *store, const tarn_metadat
     rebase b = {arena, store, base, set, NULL, NULL, ARENA_NEW(arena, tarn_snapshot)};
     tarn_code code = TARN_OK;
     tarn_str branch;
-    tarn_manifest *list;
-    int32_t n;
+    tarn_manifest *list = NULL;
+    int32_t n = 0;
     if (b.made == NULL) {
         return err_nomem(err);
     }

@@ -192,7 +192,8 @@ tarn_code request_allow(service_request *r, const tarn_ident *ns, auth_role role
     if (!auth_sees(r->caller, ns)) {
         return err_set(err, TARN_NOT_FOUND, "there is no such namespace");
     }
-    return err_set(err, TARN_DENIED, "%.*s may not do this here", STR_ARG(r->caller->name));
+    return err_set(err, TARN_DENIED, "the caller %.*s may not do this here",
+                   STR_ARG(r->caller->name));
 }
 
 static tarn_code run_route(service_request *r, const service_route *route, service_reply *reply) {
