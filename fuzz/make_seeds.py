@@ -303,7 +303,38 @@ def read(path, folder):
         return file.read()
 
 
-MAKERS = {"json": make_json, "type": make_type, "binary": make_binary, "expr": make_expr, "create": make_create, "change": make_change, "codec": make_codec, "puffin": make_puffin,
+def make_view():
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
+    version = {"version-id": 1, "schema-id": 0, "timestamp-ms": 5, "summary": {"engine-name": "e"}, "default-catalog": "c",
+               "default-namespace": ["a", "b"], "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}]}
+    view = {"view-uuid": "u", "format-version": 1, "location": "/v", "properties": {"version.history.num-entries": "2"}, "schemas": [schema],
+            "current-version-id": 1, "versions": [version], "version-log": [{"timestamp-ms": 5, "version-id": 1}], "later": [None]}
+    add = {"action": "add-view-version", "view-version": dict(version, **{"schema-id": -1})}
+    create = [{"action": "assign-uuid", "uuid": "u"}, {"action": "set-location", "location": "/v"}, {"action": "add-schema", "schema": schema}, add,
+              {"action": "set-current-view-version", "view-version-id": -1}]
+    replace = [{"action": "set-properties", "updates": {"replace.drop-dialect.allowed": "true"}},
+               {"action": "remove-properties", "removals": ["version.history.num-entries"]},
+               {"action": "upgrade-format-version", "format-version": 1},
+               {"action": "add-view-version", "view-version": dict(version, representations=[{"type": "sql", "sql": "s", "dialect": "trino"}])},
+               {"action": "set-current-view-version", "view-version-id": -1}]
+    put("view", "document", json.dumps({"view": view}))
+    put("view", "create", json.dumps({"change": {"updates": create}}))
+    put("view", "replace", json.dumps({"view": view, "change": {"requirements": [{"type": "assert-view-uuid", "uuid": "u"}], "updates": replace}}))
+
+
+def make_filter():
+    def leaf(kind, term, **more):
+        return dict({"type": kind, "term": term}, **more)
+    put("filter", "leaves", json.dumps({"type": "and", "left": leaf("gt-eq", "id", value=5), "right": {
+        "type": "or", "left": leaf("in", "s", values=["a", "b", "a"]), "right": leaf("starts-with", "t", value="x")}}))
+    put("filter", "not", json.dumps({"type": "not", "child": {"type": "or", "left": leaf("is-null", "s"), "right": {
+        "type": "not", "child": leaf("lt", "ts", value="2024-01-02T03:04:05.000006")}}}))
+    put("filter", "inexact", json.dumps({"type": "and", "left": leaf("not-eq", "id", value=1e30), "right": leaf(
+        "eq", {"type": "transform", "transform": "day", "term": "ts"}, value=1)}))
+    put("filter", "constant", "true")
+
+
+MAKERS = {"json": make_json, "view": make_view, "filter": make_filter, "type": make_type, "binary": make_binary, "expr": make_expr, "create": make_create, "change": make_change, "codec": make_codec, "puffin": make_puffin,
           "avro": make_avro,
           "parquet": make_parquet, "debezium": make_debezium, "text": make_text, "iceberg": make_iceberg}
 FOLDERS = {"text": ["ndjson", "csv"], "iceberg": ["metadata", "manifest", "manifest_list"]}

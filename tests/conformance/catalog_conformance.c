@@ -731,6 +731,54 @@ static void check_create_faults(fixture *f) {
     }
 }
 
+/* What a view's or two tables' commit says of a failing store is true: done, or not at all. */
+static void check_view_and_many_faults(fixture *f) {
+    tarn_catalog *c = f->catalog;
+    if (c->vt->commit_many == NULL || !catalog_has_views(c)) {
+        return;
+    }
+    make_ns(f, "a");
+    tarn_ident view = ident(f, "a.v");
+    assert_ok(make_view(c, f, "a.v", NULL));
+    assert_ok(create_in(c, f, "a.t", NULL));
+    assert_ok(create_in(c, f, "a.u", NULL));
+    catalog_table_commit commits[2] = {{.table = ident(f, "a.t")}, {.table = ident(f, "a.u")}};
+    bool hit = true;
+    for (int64_t k = 1; hit; k++) {
+        for (int after = 0; after <= 1; after++) {
+            char value[32];
+            property_set p[2];
+            tarn_outcome_kind outcome;
+            catalog_view *old = NULL, *now = NULL;
+            (void)snprintf(value, sizeof value, "%lld-%d", (long long)k, after);
+            assert_ok(catalog_load_view(c, &view, &old, &err));
+            for (int i = 0; i < 2; i++) {
+                commits[i].base = load(c, f, i == 0 ? "a.t" : "a.u");
+                commits[i].set = *set_property(&p[i], commits[i].base, "k", value);
+            }
+            f->plan = (store_fault_plan){.fail_at = k, .after = after != 0};
+            tarn_code code = set_view_property(c, &view, old, value, NULL);
+            hit = f->plan.calls >= k;
+            f->plan = (store_fault_plan){.fail_at = k, .after = after != 0};
+            tarn_code many = catalog_commit_many(c, commits, 2, &outcome, &err);
+            hit = hit || f->plan.calls >= k;
+            f->plan = (store_fault_plan){0};
+            assert_ok(catalog_load_view(c, &view, &now, &err));
+            assert_int_equal(str_is(properties_str(&now->metadata->properties, "k", ""), value),
+                             code == TARN_OK);
+            for (int i = 0; i < 2; i++) {
+                tarn_table_version *v = load(c, f, i == 0 ? "a.t" : "a.u");
+                assert_int_equal(str_is(property(v, "k"), value), many == TARN_OK);
+                table_version_release(v);
+                table_version_release(commits[i].base);
+            }
+            catalog_view_release(old);
+            catalog_view_release(now);
+        }
+        assert_true(k < 200);
+    }
+}
+
 static void die(void) {
     _exit(3); /* no handler, no buffer, nothing runs */
 }
@@ -897,6 +945,7 @@ CASE(race_with_trimming)
 CASE(race_for_one)
 CASE(faults)
 CASE(create_faults)
+CASE(view_and_many_faults)
 CASE(deaths)
 CASE(memory)
 
@@ -917,6 +966,7 @@ int main(void) {
         cmocka_unit_test(conforms_race_for_one),
         cmocka_unit_test(conforms_faults),
         cmocka_unit_test(conforms_create_faults),
+        cmocka_unit_test(conforms_view_and_many_faults),
         cmocka_unit_test(conforms_deaths),
         cmocka_unit_test(conforms_memory),
     };

@@ -22,9 +22,9 @@ WRITERS, APPENDS = 8, 4
 class Server:
     """`tarn serve` on a free port, over a catalog of its own."""
 
-    def __init__(self, shop, *options):
+    def __init__(self, shop, *options, catalog="sqlite:tarn.db"):
         env = dict(os.environ, ASAN_OPTIONS="detect_leaks=1")
-        self.process = subprocess.Popen([harness.binary(), "-c", "sqlite:tarn.db", "serve", "--listen", "127.0.0.1:0", *options],
+        self.process = subprocess.Popen([harness.binary(), "-c", catalog, "serve", "--listen", "127.0.0.1:0", *options],
                                         cwd=shop.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.url = self.process.stdout.readline().strip()
         assert self.url.startswith("http://127.0.0.1:"), self.process.communicate()[1]
@@ -233,6 +233,13 @@ def views():
                               {"action": "set-current-view-version", "view-version-id": -1}]}
         status, body, _ = server.ask("POST", path, change)
         equal((status, body["metadata"]["current-version-id"], len(body["metadata"]["version-log"])), (200, 2, 2))
+        def replace(i):
+            mine = json.loads(json.dumps(change))
+            mine["updates"][0]["view-version"]["representations"][0]["sql"] = "select %d" % (100 + i)
+            return server.ask("POST", path, mine)[0]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            equal(list(pool.map(replace, range(8))), [200] * 8)
+        equal(len(server.ask("GET", path)[1]["metadata"]["versions"]), 10)
         status, body, _ = server.ask("POST", path, dict(change, requirements=[{"type": "assert-view-uuid", "uuid": "other"}]))
         equal((status, body["error"]["type"]), (409, "CommitFailedException"))
         version["representations"][0]["dialect"] = "trino"
@@ -338,6 +345,28 @@ def requests_are_done_once():
             both = [dict(commit, identifier={"namespace": ["ns"], "name": "t"}), dict(create, identifier={"namespace": ["ns"], "name": "w"})]
             equal(ask(uuid.uuid4(), "POST", "/v1/transactions/commit", {"table-changes": both})[0], 204)
             equal(server.ask("POST", "/v1/transactions/commit", {"table-changes": both})[0], 409)
+
+
+def a_dir_catalog_offers_less():
+    """What it cannot do is in no list of endpoints, and is refused by name."""
+    with Workshop() as shop:
+        os.mkdir(shop.path("lake"))
+        with Server(shop, catalog="dir:" + shop.path("lake")) as server:
+            catalog = server.catalog()
+            catalog.create_namespace("ns")
+            uuids = [str(catalog.create_table("ns." + name, schema=rows().schema).metadata.table_uuid) for name in "ab"]
+            catalog.load_table("ns.a").append(rows(1, 2))
+            equal(catalog.load_table("ns.a").scan().to_arrow()["id"].to_pylist(), [1, 2])
+            endpoints = server.ask("GET", "/v1/config")[1]["endpoints"]
+            assert not [e for e in endpoints if "view" in e or "transactions" in e or "unregister" in e], endpoints
+            both = {"table-changes": [set_property("a", uuids[0], "1"), set_property("b", uuids[1], "1")]}
+            for method, path, body in (("GET", "/v1/namespaces/ns/views", None), ("GET", "/v1/namespaces/ns/views/v", None),
+                                       ("POST", "/v1/transactions/commit", both), ("POST", "/v1/namespaces/ns/tables/a/unregister", "")):
+                status, answer, _ = server.ask(method, path, body)
+                equal((path, status, answer["error"]["type"]), (path, 406, "UnsupportedOperationException"))
+            one = {"table-changes": both["table-changes"][:1]}
+            equal(server.ask("POST", "/v1/transactions/commit", one)[0], 204)
+            equal([catalog.load_table("ns." + name).properties.get("k") for name in "ab"], ["1", None])
 
 
 def scans_are_planned():
@@ -481,7 +510,8 @@ def wrong_starts():
 
 
 CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
-         views, several_tables_at_once, requests_are_done_once, scans_are_planned, duckdb_attaches, wrong_requests, roles_and_tokens, wrong_starts]
+         views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, duckdb_attaches, wrong_requests,
+         roles_and_tokens, wrong_starts]
 
 
 def main():
