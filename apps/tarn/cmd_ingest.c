@@ -143,6 +143,9 @@ int cmd_ingest(int argc, char **argv) {
     in.table_name = args[0];
     in.inputs = args + 1;
     in.n_inputs = n - 1;
+    if (ingest_options.kafka_balance && !ingest_is_kafka(&in)) {
+        return app_usage("--kafka-balance goes with a kafka:// input");
+    }
     prepare(&in);
     in.properties = app_properties_json(&ingest_options.properties);
     in.kafka_properties = kafka_properties();

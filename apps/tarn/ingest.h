@@ -3,6 +3,7 @@
  *   ingest_options.c   what was asked          ingest_table.c     the table, made and evolved
  *   ingest_run.c       source -> sink, checkpoints                ingest_metrics.c   what is shown
  *   ingest_again.c     from the last checkpoint on, after a conflict
+ *   ingest_balance.c   partitions that come and go
  */
 #ifndef TARN_INGEST_H
 #define TARN_INGEST_H
@@ -19,7 +20,8 @@ typedef struct ingest_choices {
         *quote, *rejects, *on_bad_row, *branch, *mode, *where, *key, *deletes, *state, *sink_id,
         *interval, *distribution, *op_column, *kafka_group, *schema_registry, *metrics, *log;
     int64_t checkpoint_rows, memory_mb, writers, empty_commit_every;
-    bool create, no_header, ignore_unknown, merge, upsert, follow, evolve, accept_rollback;
+    bool create, no_header, ignore_unknown, merge, upsert, follow, evolve, accept_rollback,
+        kafka_balance;
     opt_list properties, kafka_properties;
     int64_t interval_ms; /* of interval; -1: none */
 } ingest_choices;
@@ -44,7 +46,10 @@ typedef struct ingest {
     bool skip_bad;
     bool rejects_failed; /* a row could not be set aside */
     bool created;
-    bool streaming; /* rows are waited for for a while only: the clock, or a signal, may call */
+    bool streaming;    /* rows are waited for for a while only: the clock, or a signal, may call */
+    long rejects_kept; /* bytes of rejects that belong to commits */
+    int32_t rewinds;   /* one behind the other */
+    bool rewound;      /* the last checkpoint was refused, and its rows come again */
     int64_t rows, waiting, rejected, rejected_before, commits, files, checkpoints;
     int64_t last_snapshot;
     int64_t conflicts, commits_before; /* checkpoints that had to be made again; at the last one */
@@ -63,7 +68,7 @@ typedef struct ingest {
 /* 0, or a usage error's status. */
 int ingest_check_options(int32_t n_inputs);
 void ingest_fill_source(ingest *in, tarn_source_options *o);
-void ingest_fill_sink(tarn_sink_options *o);
+void ingest_fill_sink(const ingest *in, tarn_sink_options *o);
 bool ingest_is_kafka(const ingest *in);
 bool ingest_is_change_stream(void); /* rows come with kinds */
 
@@ -74,6 +79,12 @@ tarn_code ingest_open_sink(ingest *in);
 tarn_code ingest_reopen_sink(ingest *in);
 /* Columns of a batch that the table lacks are added to it, in a commit of its own. */
 tarn_code ingest_evolve(ingest *in, const struct ArrowSchema *batch);
+
+/* ---- ingest_balance.c ---- */
+/* Answers what a consumer group asks after each read: a checkpoint, or where the table stands. */
+tarn_code ingest_balance(ingest *in);
+/* A checkpoint failed with this code (the_app.err): where its rows only come again it is OK. */
+tarn_code ingest_rewind(ingest *in, tarn_code code);
 
 /* ---- ingest_run.c ---- */
 tarn_code ingest_open_rejects(ingest *in, int64_t keep_bytes);

@@ -81,6 +81,10 @@ static const opt_spec INGEST_SPECS[] = {
     {"kafka-group", 0, OPT_TEXT, &ingest_options.kafka_group, "NAME",
      "consumer group that is told what was committed, and begun\nfrom where there is no state "
      "(default: tarn-TABLE, not begun\nfrom)"},
+    {"kafka-balance", 0, OPT_FLAG, &ingest_options.kafka_balance, "",
+     "share the topics' partitions with other processes of the\ngroup; offsets are kept in the "
+     "table, "
+     "without --state"},
     {"kafka-property", 0, OPT_LIST, &ingest_options.kafka_properties, "KEY=VALUE",
      "setting of librdkafka: security.protocol=SASL_SSL"},
     {"schema-registry", 0, OPT_TEXT, &ingest_options.schema_registry, "URL",
@@ -107,7 +111,12 @@ const opt_command ingest_command = {
     "goes on where the last one stopped or was killed. Ctrl-C then ends with a checkpoint.\n\n"
     "Change streams (--op-column, --format debezium-json) and --upsert need a key. The rows that "
     "they take away are found by the readers (--deletes equality), or by tarn, which then keeps an "
-    "index of keys in the state folder (position, vector).\n\nExamples:\n"
+    "index of keys in the state folder (position, vector).\n\n"
+    "With --kafka-balance any number of processes with one --kafka-group read the topics of one "
+    "table: partitions move among them when one starts, stops or is killed. Where each partition "
+    "stands is kept in the table's snapshots, with the rows, so every message is there once. With "
+    "--upsert and change streams a key's messages must always come in one partition (so producers "
+    "key them), and rows are taken away by --deletes equality.\n\nExamples:\n"
     "  tarn ingest app.flights flights.csv.gz --create --null-text NA \\\n"
     "      --partition-by \"month(time_hour), bucket(16, carrier)\" --checkpoint-rows 100000\n"
     "  zcat events.ndjson.gz | tarn ingest app.events - --format ndjson --rejects bad.ndjson\n"
@@ -191,9 +200,36 @@ static int check_bad_rows(void) {
     return 0;
 }
 
+static int check_balance(void) {
+    const ingest_choices *o = &ingest_options;
+    if (!o->kafka_balance) {
+        return 0;
+    }
+    if (o->state != NULL) {
+        return app_usage("--kafka-balance keeps offsets in the table; it takes no --state");
+    }
+    if (o->mode != NULL && strcmp(o->mode, "append") != 0) {
+        return app_usage("--kafka-balance goes with --mode append");
+    }
+    if (o->deletes != NULL && strcmp(o->deletes, "equality") != 0) {
+        return app_usage("--deletes %s needs an index of keys, which one process alone has; with "
+                         "--kafka-balance take equality",
+                         o->deletes);
+    }
+    if (o->evolve) {
+        return app_usage("--evolve changes the table under the other processes of "
+                         "--kafka-balance; add columns with `tarn alter` first");
+    }
+    if (o->create && o->schema == NULL) {
+        return app_usage("--create with --kafka-balance needs --schema");
+    }
+    return 0;
+}
+
 int ingest_check_options(int32_t n_inputs) {
     ingest_choices *o = &ingest_options;
     int status = check_modes();
+    status = status == 0 ? check_balance() : status;
     status = status == 0 ? check_bad_rows() : status;
     o->interval_ms = -1;
     if (status != 0) {
@@ -242,13 +278,14 @@ void ingest_fill_source(ingest *in, tarn_source_options *o) {
     o->follow = c->follow;
     o->kafka_properties_json = in->kafka_properties;
     o->kafka_group = in->kafka_group;
+    o->kafka_balance = c->kafka_balance;
     o->schema_registry = c->schema_registry;
     if (c->follow && c->interval_ms < 0) {
         ingest_options.interval_ms = DEFAULT_INTERVAL_MS;
     }
 }
 
-void ingest_fill_sink(tarn_sink_options *o) {
+void ingest_fill_sink(const ingest *in, tarn_sink_options *o) {
     const ingest_choices *c = &ingest_options;
     const char *mode = c->mode != NULL ? c->mode : "append";
     *o = (tarn_sink_options)TARN_SINK_OPTIONS_INIT;
@@ -266,6 +303,9 @@ void ingest_fill_sink(tarn_sink_options *o) {
     o->state_dir = c->state;
     o->sink_id = c->sink_id;
     o->accept_rollback = c->accept_rollback;
+    o->table_offsets = !c->kafka_balance        ? NULL
+                       : c->kafka_group != NULL ? c->kafka_group
+                                                : in->kafka_group;
     o->writers = (int32_t)c->writers;
     o->distribution = c->distribution;
     o->empty_commit_every = (int32_t)c->empty_commit_every;

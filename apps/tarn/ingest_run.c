@@ -103,6 +103,10 @@ int ingest_on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, c
 
 static char *make_offsets(const ingest *in, const char *source) {
     text t = {0};
+    if (ingest_options.kafka_balance) { /* the table's, which others merge theirs into */
+        text_add(&t, "%s", source);
+        return t.data;
+    }
     text_add(&t, "{\"rejects-bytes\":%ld,\"source\":%s}",
              in->rejects != NULL ? ftell(in->rejects) : 0L, source);
     return t.data;
@@ -162,8 +166,14 @@ tarn_code ingest_checkpoint(ingest *in) {
     }
     free(offsets);
     tarn_text_free(the_app.env, source);
+    in->rewound = false;
+    if (code != TARN_OK && ingest_options.kafka_balance) {
+        return ingest_rewind(in, code);
+    }
     if (code == TARN_OK) {
         note_outcome(in, &outcome);
+        in->rewinds = 0;
+        in->rejects_kept = in->rejects != NULL ? ftell(in->rejects) : 0;
         code = ingest_report(in);
         in->rejected_before = in->rejected;
         in->waiting = 0;
@@ -239,7 +249,7 @@ static tarn_code open_source(ingest *in) {
         code =
             tarn_source_open(the_app.env, in->inputs, in->n_inputs, &o, &in->source, &the_app.err);
     }
-    if (code == TARN_OK && offsets != NULL) {
+    if (code == TARN_OK && offsets != NULL && !ingest_options.kafka_balance) {
         sscanf(offsets, "{\"rejects-bytes\":%" SCNd64, &keep);
         char *source = offsets_of_source(offsets);
         code = source != NULL
@@ -248,7 +258,7 @@ static tarn_code open_source(ingest *in) {
                                "the state folder %s holds offsets that this command did not write",
                                ingest_options.state);
     }
-    bool again = offsets != NULL || in->conflicts > 0;
+    bool again = (offsets != NULL && !ingest_options.kafka_balance) || in->conflicts > 0;
     tarn_text_free(the_app.env, offsets);
     return code == TARN_OK ? ingest_open_rejects(in, again ? keep : -1) : code;
 }
@@ -262,7 +272,7 @@ static tarn_code read_on(ingest *in, bool *ended) {
     if (code == TARN_OK && array.release != NULL) {
         code = write_rows(in, &schema, &array, kinds);
     }
-    return code;
+    return code == TARN_OK && ingest_options.kafka_balance ? ingest_balance(in) : code;
 }
 
 static tarn_code run_stream(ingest *in) {
@@ -272,12 +282,13 @@ static tarn_code run_stream(ingest *in) {
     code = code == TARN_OK ? write_first(in) : code;
     while (code == TARN_OK && !ended && !ingest_was_stopped()) {
         code = read_on(in, &ended);
-        if (code == TARN_OK && is_time(in)) {
+        if (code == TARN_OK && (ended || is_time(in))) {
             code = ingest_checkpoint(in);
+            ended = ended && !in->rewound;
         }
         ingest_show_progress(in);
     }
-    return code == TARN_OK ? ingest_checkpoint(in) : code;
+    return code == TARN_OK && !ended ? ingest_checkpoint(in) : code;
 }
 
 tarn_code ingest_run(ingest *in) {

@@ -218,7 +218,7 @@ tarn_code ingest_open_table(ingest *in) {
 
 tarn_code ingest_open_sink(ingest *in) {
     tarn_sink_options o;
-    ingest_fill_sink(&o);
+    ingest_fill_sink(in, &o);
     return tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
 }
 

@@ -47,12 +47,16 @@ typedef struct tarn_sink_options {
     bool accept_rollback; /* where the branch was rolled back or moved, and no longer holds the last
                              checkpoint that the state says was committed, go on without what was
                              taken back; else that is CONFLICT, at open and at every commit */
+    const char *table_offsets; /* name under which the table itself keeps the offsets of
+                                  checkpoints, in its snapshots, instead of a state_dir: for sources
+                                  that share their input with others (tarn_source_options'
+                                  kafka_balance). NULL: it does not. @borrow */
 } tarn_sink_options;
 
 #define TARN_SINK_OPTIONS_INIT                                                                     \
     {                                                                                              \
         sizeof(tarn_sink_options), TARN_SINK_APPEND, NULL, NULL, false, 0, NULL, false, NULL,      \
-            NULL, NULL, NULL, 0, NULL, 0, false, false                                             \
+            NULL, NULL, NULL, 0, NULL, 0, false, false, NULL                                       \
     }
 
 TARN_API TARN_MUST_USE tarn_code
@@ -85,14 +89,20 @@ tarn_sink_write_changes(tarn_sink *sink,                  /* @borrow */
                         const uint8_t *kinds,             /* @borrow, may be NULL */
                         tarn_error *err /* @borrow, may be NULL */);
 /* What a source said at the last checkpoint that this sink made durable in its state_dir, committed
- * by now; NULL in *out: there is none. Read right after open, to go on from there. @since 0.2 */
+ * by now; NULL in *out: there is none. Read right after open, to go on from there. With
+ * table_offsets: what the table says now, which others may have moved. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code tarn_sink_offsets(tarn_sink *sink, /* @borrow */
                                                    char **out,      /* @give: tarn_text_free */
                                                    tarn_error *err /* @borrow, may be NULL */);
 /* A checkpoint: everything written so far, and where the source stands (a JSON text of its own),
  * become durable in state_dir, then are committed. Once this was called, a kill at any point loses
  * and doubles nothing: the next tarn_sink_open of this state commits what was durable, exactly
- * once. Without state_dir it is tarn_sink_commit. @since 0.2 */
+ * once. Without state_dir it is tarn_sink_commit.
+ *
+ * With table_offsets: offsets are a balanced source's, from where to where its rows were read, and
+ * the commit is refused with CONFLICT where the table does not stand where they begin, since
+ * somebody else read those rows: they are dropped, and read again from tarn_sink_offsets, as after
+ * COMMIT_UNKNOWN. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code
 tarn_sink_checkpoint(tarn_sink *sink,       /* @borrow */
                      const char *offsets,   /* @borrow, may be NULL */

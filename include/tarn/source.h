@@ -26,10 +26,15 @@ typedef struct tarn_source_options {
     const char *schema_registry; /* URL; NULL: none. @borrow */
     bool grow; /* members that the schema lacks become columns of the batches, and ints that do not
                   fit longs, instead of bad rows */
+    bool kafka_balance; /* partitions are shared with the other members of the consumer group; see
+                           tarn_source_balance */
 } tarn_source_options;
 
 #define TARN_SOURCE_OPTIONS_INIT                                                                   \
-    { sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL, NULL, false }
+    {                                                                                              \
+        sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL, NULL, false, \
+            false                                                                                  \
+    }
 
 /* Folders give each file once, by name, when it has its name: one that begins with a dot or an
  * underscore, or ends in .tmp or .part, is not complete. Kafka topics are read in all of their
@@ -45,8 +50,9 @@ tarn_source_open(tarn_env *env,                                        /* @keep 
                  int32_t n_inputs, const tarn_source_options *options, /* @borrow, may be NULL */
                  tarn_source **out, /* @give: tarn_source_close */
                  tarn_error *err /* @borrow, may be NULL */);
-/* Before the first next: goes on after what offsets (of tarn_source_offsets) say. INVALID: offsets
- * of other inputs, or of a file that is shorter now. @since 0.2 */
+/* Before the first next (with kafka_balance: whenever it is asked for): goes on after what offsets
+ * (of tarn_source_offsets; with kafka_balance of tarn_sink_offsets, "" where it gave none) say.
+ * INVALID: offsets of other inputs, or of a file that is shorter now. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code
 tarn_source_seek(tarn_source *source, /* @borrow */
                  const char *offsets, /* @borrow */ tarn_error *err /* @borrow, may be NULL */);
@@ -64,6 +70,20 @@ tarn_source_next(tarn_source *source,                            /* @borrow */
 TARN_API TARN_MUST_USE tarn_code tarn_source_offsets(tarn_source *source, /* @borrow */
                                                      char **out, /* @give: tarn_text_free */
                                                      tarn_error *err /* @borrow, may be NULL */);
+/* What a source with kafka_balance is asked by its group, to be looked at after each next.
+ * GIVES_UP: a checkpoint of all rows so far, with tarn_source_offsets, and tarn_source_committed
+ * after it, before the next call of next, which gives the partitions up. TAKES_OVER:
+ * tarn_source_seek to what tarn_sink_offsets says now, before the next call of next; also after a
+ * checkpoint that was refused (CONFLICT) or may have happened (COMMIT_UNKNOWN): then what was not
+ * committed comes again, to whoever has its partition. The sink keeps the offsets in the table (its
+ * table_offsets). */
+typedef enum tarn_balance {
+    TARN_BALANCE_READS = 0,
+    TARN_BALANCE_GIVES_UP = 1,
+    TARN_BALANCE_TAKES_OVER = 2
+} tarn_balance;
+/* @since 0.2 */
+TARN_API tarn_balance tarn_source_balance(const tarn_source *source /* @borrow */);
 /* Those offsets are in a committed checkpoint: tells the consumer group. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code tarn_source_committed(tarn_source *source, /* @borrow */
                                                        const char *offsets, /* @borrow */

@@ -43,6 +43,10 @@ static tarn_code check_options(const tarn_sink_options *o, tarn_error *err) {
                        "changes by key go with appends, not with overwriting or replacing "
                        "partitions");
     }
+    if (o->table_offsets != NULL && o->mode == TARN_SINK_OVERWRITE) {
+        return err_set(err, TARN_INVALID,
+                       "offsets that the table keeps go with appends, not with overwriting");
+    }
     if (o->empty_commit_every < 0) {
         return err_set(err, TARN_INVALID, "empty_commit_every was %d; it is 0 or more",
                        o->empty_commit_every);
@@ -71,6 +75,7 @@ static tarn_code read_options(tarn_sink *sink, const tarn_sink_options *o, tarn_
     to->accept_rollback = o->accept_rollback;
     to->changes = o->changes || o->key != NULL || o->deletes != NULL;
     to->deletes = str_of(o->deletes);
+    to->shared_offsets = str_of(o->table_offsets);
     if (o->key != NULL) {
         TRY(api_names(&sink->arena, o->key, &to->key, &to->n_key, err));
     }
@@ -303,13 +308,15 @@ tarn_code tarn_sink_offsets(tarn_sink *sink, char **out, tarn_error *err) {
     tarn_str offsets = sink_offsets(sink->job);
     *out = NULL;
     buf_init(&text, sink->env, 0);
-    if (offsets.data == NULL) {
-        return TARN_OK;
+    if (sink->options.shared_offsets.len > 0) {
+        TRY(sink_shared_offsets(sink->job, &text, err));
+    } else if (offsets.data != NULL) {
+        TRY(buf_append_str(&text, offsets, err));
     }
-    code = buf_append_str(&text, offsets, err);
-    if (code == TARN_OK) {
+    if (text.len > 0) {
         return api_give_text(sink->env, &text, out, err);
     }
+done:
     buf_release(&text);
     return code;
 }

@@ -44,6 +44,7 @@ static tarn_code open_source(tarn_source *s, const char *const *inputs, int32_t 
     options.grow = o->grow;
     options.schema_registry = o->schema_registry;
     options.kafka_group = o->kafka_group;
+    options.kafka_balance = o->kafka_balance;
     if (o->file.schema != NULL) {
         TRY(type_from_arrow(&s->arena, o->file.schema, &options.root, err));
     }
@@ -109,6 +110,18 @@ tarn_code tarn_source_offsets(tarn_source *s, char **out, tarn_error *err) {
     code = code == TARN_OK ? api_give_text(s->env, &text, out, err) : code;
     buf_release(&text);
     return code;
+}
+
+tarn_balance tarn_source_balance(const tarn_source *s) {
+    switch (source_turn_of(s->source)) {
+    case SOURCE_GIVES_UP:
+        return TARN_BALANCE_GIVES_UP;
+    case SOURCE_TAKES_OVER:
+        return TARN_BALANCE_TAKES_OVER;
+    case SOURCE_READS:
+        break;
+    }
+    return TARN_BALANCE_READS;
 }
 
 tarn_code tarn_source_committed(tarn_source *s, const char *offsets, tarn_error *err) {

@@ -1,6 +1,8 @@
 /* sink/committer.c - see committer.h. */
 #include "sink/committer.h"
 
+#include "sink/shared_offsets.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -95,10 +97,19 @@ static tarn_code check_version(committer *c, const tarn_metadata *m, tarn_error 
                    STR_ARG(c->options.sink_id));
 }
 
+/* What check_base is asked of. */
+typedef struct base_check {
+    committer *committer;
+    const sink_delta *delta;
+    tarn_arena *arena;
+    tarn_property *shared; /* in the summary; NULL: no offsets are kept there */
+} base_check;
+
 /* Asked with every base: the table is still the one, and no newer job of this sink was here
  * (invariant 4). */
 static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *err) {
-    committer *c = ctx;
+    const base_check *check = ctx;
+    committer *c = check->committer;
     sink_history history;
     tarn_code code = TARN_OK;
     if (!str_eq(base->table_uuid, c->options.table_uuid)) {
@@ -107,6 +118,10 @@ static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *er
                        "%.*s, and was %.*s",
                        STR_ARG(c->options.ident->name), STR_ARG(base->table_uuid),
                        STR_ARG(c->options.table_uuid));
+    }
+    if (check->shared != NULL) {
+        TRY(shared_offsets_move(check->arena, base, c->options.branch, c->options.shared,
+                                check->delta->offsets, &check->shared->value, err));
     }
     if (c->options.state == NULL) {
         return TARN_OK;
@@ -129,14 +144,16 @@ done:
     return code;
 }
 
-static tarn_code make_summary(committer *c, tarn_arena *arena, const sink_delta *d,
-                              tarn_properties *out, tarn_error *err) {
+static tarn_code make_summary(base_check *check, tarn_properties *out, tarn_error *err) {
+    const committer *c = check->committer;
+    const sink_delta *d = check->delta;
+    tarn_arena *arena = check->arena;
     const tarn_properties *own = &c->options.summary;
     *out = *own;
-    if (c->options.sink_id.len == 0) {
+    if (c->options.sink_id.len == 0 && c->options.shared.len == 0) {
         return TARN_OK;
     }
-    tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)own->count + 4);
+    tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)own->count + 5);
     sink_state *state = c->options.state;
     char *checkpoint = arena_printf(arena, "%" PRId64, d->checkpoint);
     char *epoch = arena_printf(arena, "%" PRId64, state != NULL ? sink_state_epoch(state) : 0);
@@ -147,8 +164,14 @@ static tarn_code make_summary(committer *c, tarn_arena *arena, const sink_delta 
     if (n > 0) {
         memcpy(items, own->items, (size_t)n * sizeof *items);
     }
-    items[n++] = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
-    items[n++] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
+    if (c->options.shared.len > 0 && d->offsets.data != NULL) {
+        check->shared = &items[n];
+        items[n++] = (tarn_property){c->options.shared, STR("{}")};
+    }
+    if (c->options.sink_id.len > 0) {
+        items[n++] = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
+        items[n++] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
+    }
     if (state != NULL) { /* else checkpoints have no numbers that outlive the job */
         items[n++] = (tarn_property){STR(SINK_KEY_CHECKPOINT), str_of(checkpoint)};
         items[n++] = (tarn_property){STR(SINK_KEY_EPOCH), str_of(epoch)};
@@ -220,9 +243,11 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     request.table_uuid = c->options.table_uuid;
     request.share = c->options.sink_id.len == 0;
     request.fence = make_fence(c, fenced, &fence);
+    base_check check = {c, d, &arena, NULL};
     request.check = check_base;
-    request.check_ctx = c;
-    TRY(make_summary(c, &arena, d, &request.summary, err));
+    request.check_ctx = &check;
+    TRY(make_summary(&check, &request.summary, err));
+    request.check_each = check.shared != NULL;
     int64_t started = env_now_ms(c->env);
     code = commit_run(c->env, c->options.catalog, c->options.ident, NULL, &request, out, err);
     count_commit(c, out, env_now_ms(c->env) - started);
@@ -302,7 +327,16 @@ static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err
     tarn_code code = TARN_OK;
     sink_delta *d = &c->pending->delta;
     bool replaces = c->options.append == COMMIT_REPLACE_PARTITIONS;
-    if (is_empty(d)) {
+    bool moves = false;
+    if (c->options.shared.len > 0) {
+        code = shared_offsets_any(c->env, d->offsets, &moves, err);
+    }
+    if (code != TARN_OK) {
+        drop_files(c, d);
+        free_first(c);
+        return code;
+    }
+    if (is_empty(d) && !moves) {
         c->empty_in_row++;
         if (c->options.empty_every == 0 || c->empty_in_row < c->options.empty_every || replaces) {
             return finish_first(c, c->committed.snapshot_id, err);

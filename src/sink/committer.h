@@ -33,6 +33,7 @@ typedef struct committer_options {
     sink_state *state;    /* NULL: none */
     int32_t empty_every;  /* 0: empty checkpoints make no snapshot */
     bool accept_rollback; /* a branch that no longer holds what was committed is gone on from */
+    tarn_str shared;      /* entry of sink/shared_offsets.h, without a state; len 0: none */
 } committer_options;
 
 typedef struct committer_counts {

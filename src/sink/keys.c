@@ -106,6 +106,11 @@ static tarn_code check_version(const sink_keys *k, const tarn_metadata *m, tarn_
                        "\"position\" or \"equality\"",
                        m->format_version);
     }
+    if (k->kind != DELETE_EQUALITY && k->options.shared) {
+        return err_set(err, TARN_UNSUPPORTED,
+                       "deletes by position and vectors need an index of keys, which one process "
+                       "alone has: several that share an input take deletes by equality");
+    }
     if (k->kind != DELETE_EQUALITY && k->options.state_dir.len == 0) {
         return err_set(err, TARN_INVALID,
                        "deletes by position keep an index of keys; they need a local state folder, "

@@ -24,6 +24,7 @@ typedef struct keys_options {
     tarn_str branch;
     size_t memory_bytes; /* for the indexes together */
     int32_t n_tasks;
+    bool shared; /* others change rows of the same input */
 } keys_options;
 
 typedef struct sink_keys {

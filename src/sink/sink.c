@@ -1,6 +1,7 @@
 /* sink/sink.c - see sink.h. */
 #include "sink/sink.h"
 
+#include "sink/shared_offsets.h"
 #include "sink/task.h"
 
 #define MEMORY_BYTES (128u << 20)
@@ -96,6 +97,7 @@ static tarn_code open_keys(sink_job *s, tarn_error *err) {
     options.branch = o->branch;
     options.memory_bytes = o->memory_bytes / 2;
     options.n_tasks = s->n_tasks;
+    options.shared = o->shared_offsets.len > 0;
     if (options.wanted && o->append == COMMIT_REPLACE_PARTITIONS) {
         return err_set(err, TARN_INVALID,
                        "changes by key go with appends, not with replacing partitions");
@@ -108,6 +110,27 @@ static bool fits_no_more(const sink_job *s, const commit_outcome *out) {
     const sink_pending *first = s->committer.pending;
     return s->state != NULL && out->kind == TARN_NOT_COMMITTED && out->attempts > 0 &&
            first != NULL && (first->delta.written.n_referenced > 0 || s->committer.outdated);
+}
+
+static tarn_code check_shared(sink_job *s, tarn_error *err) {
+    const sink_options *o = &s->options;
+    if (o->shared_offsets.len == 0) {
+        return TARN_OK;
+    }
+    if (o->state_dir.len > 0) {
+        return err_set(err, TARN_INVALID,
+                       "offsets that the table keeps take no state folder: a sink's own would not "
+                       "know what other sinks read since");
+    }
+    if (o->append == COMMIT_REPLACE_PARTITIONS) {
+        return err_set(err, TARN_INVALID,
+                       "offsets that the table keeps go with appends, not with replacing "
+                       "partitions");
+    }
+    char *key = arena_printf(&s->arena, "%s%.*s", SHARED_OFFSETS_PREFIX, (int)o->shared_offsets.len,
+                             o->shared_offsets.data);
+    s->options.shared_offsets = str_of(key);
+    return key != NULL ? TARN_OK : err_nomem(err);
 }
 
 static tarn_code recover(sink_job *s, tarn_error *err) {
@@ -124,6 +147,7 @@ static tarn_code recover(sink_job *s, tarn_error *err) {
     options.state = s->state;
     options.empty_every = s->options.empty_every;
     options.accept_rollback = s->options.accept_rollback;
+    options.shared = s->options.shared_offsets;
     committer_init(&s->committer, s->env, &options);
     if (options.table_uuid.data == NULL) {
         return err_nomem(err);
@@ -152,6 +176,7 @@ tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out, 
     s->version = table_version_keep(options->version);
     arena_init(&s->arena, env);
     TRY(copy_options(s, err));
+    TRY(check_shared(s, err));
     TRY(open_keys(s, err));
     TRY(open_state(s, err));
     TRY(recover(s, err));
@@ -168,6 +193,27 @@ const tarn_table_version *sink_version(const sink_job *s) {
 
 tarn_str sink_offsets(const sink_job *s) {
     return s->committer.committed.offsets;
+}
+
+tarn_code sink_shared_offsets(sink_job *s, tarn_buf *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_table_version *now = NULL;
+    json_value *json;
+    json_writer w;
+    tarn_arena arena;
+    arena_init(&arena, s->env);
+    TRY(catalog_load(s->options.catalog, s->options.ident, &now, err));
+    TRY(shared_offsets_find(&arena, now->metadata, s->options.branch, s->options.shared_offsets,
+                            &json, err));
+    if (json != NULL) {
+        json_begin(&w, out, false, err);
+        json_put_value(&w, json);
+        code = json_end(&w);
+    }
+done:
+    table_version_release(now);
+    arena_release(&arena);
+    return code;
 }
 
 /* ---- tasks ---- */

@@ -36,9 +36,11 @@ typedef struct sink_options {
     int32_t n_key;
     tarn_str deletes; /* len 0: as the table says */
     int32_t empty_every;
-    bool hold;            /* what is pending at open is complete up to `complete` only */
-    int64_t complete;     /* with hold */
-    bool accept_rollback; /* see committer_options */
+    bool hold;               /* what is pending at open is complete up to `complete` only */
+    int64_t complete;        /* with hold */
+    bool accept_rollback;    /* see committer_options */
+    tarn_str shared_offsets; /* name under which the table keeps the offsets of checkpoints
+                                (sink/shared_offsets.h), without a state; len 0: it does not */
 } sink_options;
 
 typedef struct sink_counts {
@@ -58,6 +60,8 @@ tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out,
 /* The version whose current schema the rows of sink_write have. */
 const tarn_table_version *sink_version(const sink_job *s);
 tarn_str sink_offsets(const sink_job *s); /* of the last committed checkpoint; data NULL: none */
+/* Those that the table keeps, as it is now: JSON text; nothing is appended where there are none. */
+tarn_code sink_shared_offsets(sink_job *s, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
 /* kinds: one a row (tarn_row_kind), or NULL. INVALID: the batch was not taken. Other failures: see
  * the invariants. */
 tarn_code sink_write(sink_job *s, tarn_batch *batch, const uint8_t *kinds,

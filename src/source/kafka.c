@@ -1,4 +1,5 @@
-/* source/kafka.c - messages of topics, in all of their partitions.
+/* source/kafka.c - messages of topics, in all of their partitions, or (kafka_balance.c) in those
+ * that a consumer group gives to this process.
  *
  * Offsets are ours: they are kept with the checkpoints, and partitions are assigned from them by
  * hand, all to this process. So there are no rebalances in which rows that were read and not yet
@@ -22,7 +23,7 @@ bool kafka_is_location(const char *input) {
 #define TELL_MS       5000  /* between warnings about brokers */
 #define PARTITIONS_MS 30000 /* between looks for new partitions */
 
-static int64_t now_ms(const kafka_source *k) {
+int64_t kafka_now_ms(const kafka_source *k) {
     return env_now_ms(k->setup->env);
 }
 
@@ -73,8 +74,8 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
                       rd_kafka_err2name(why));
     } else if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
         (void)err_set(&k->failed, TARN_DENIED, "%s: %s", k->location, reason);
-    } else if (now_ms(k) - k->told_ms >= TELL_MS) {
-        k->told_ms = now_ms(k);
+    } else if (kafka_now_ms(k) - k->told_ms >= TELL_MS) {
+        k->told_ms = kafka_now_ms(k);
         env_log(k->setup->env, TARN_LOG_WARN, "source", "kafka", "%s: %s; waiting for it",
                 k->location, reason);
     }
@@ -109,6 +110,7 @@ static tarn_code set_given(kafka_source *k, rd_kafka_conf_t *conf, tarn_error *e
                            p[0][0] == 'e' ? "offsets are committed with the rows"
                                           : "the brokers are in the location");
         }
+        TRY(kafka_balance_check(k, p[0], p[1], err));
         k->from_group = k->from_group || strcmp(p[0], "group.id") == 0;
         TRY(set(k, conf, p[0], p[1], err));
     }
@@ -135,6 +137,9 @@ static tarn_code configure(kafka_source *k, rd_kafka_conf_t *conf, tarn_error *e
     rd_kafka_conf_set_opaque(conf, k);
     rd_kafka_conf_set_log_cb(conf, on_log);
     rd_kafka_conf_set_error_cb(conf, on_error);
+    if (k->setup->kafka_balance) {
+        rd_kafka_conf_set_rebalance_cb(conf, kafka_on_rebalance);
+    }
 done:
     return code;
 }
@@ -207,6 +212,7 @@ void kafka_close(kafka_source *k) {
         rd_kafka_queue_destroy(k->queue);
     }
     if (k->rk != NULL) {
+        kafka_balance_end(k);
         (void)rd_kafka_consumer_close(k->rk);
         rd_kafka_destroy(k->rk);
     }
@@ -220,7 +226,7 @@ const char *kafka_name(const kafka_source *k) {
 
 /* ---- partitions ---- */
 
-static kafka_partition *find_partition(const kafka_source *k, const char *topic, int32_t id) {
+kafka_partition *kafka_find_partition(const kafka_source *k, const char *topic, int32_t id) {
     for (int32_t i = 0; i < k->n_partitions; i++) {
         if (k->partitions[i].id == id && strcmp(k->partitions[i].topic, topic) == 0) {
             return &k->partitions[i];
@@ -229,9 +235,9 @@ static kafka_partition *find_partition(const kafka_source *k, const char *topic,
     return NULL;
 }
 
-static tarn_code add_partition(kafka_source *k, const char *topic, int32_t id,
-                               kafka_partition **out, tarn_error *err) {
-    kafka_partition *p = find_partition(k, topic, id);
+tarn_code kafka_add_partition(kafka_source *k, const char *topic, int32_t id, kafka_partition **out,
+                              tarn_error *err) {
+    kafka_partition *p = kafka_find_partition(k, topic, id);
     if (p == NULL && k->n_partitions == k->cap) {
         size_t cap = k->cap > 0 ? (size_t)k->cap * 2 : 16;
         kafka_partition *grown = arena_grow(&k->setup->arena, k->partitions,
@@ -244,15 +250,15 @@ static tarn_code add_partition(kafka_source *k, const char *topic, int32_t id,
     }
     if (p == NULL) {
         p = &k->partitions[k->n_partitions++];
-        *p = (kafka_partition){topic, id, -1, -1, 0, -1, false};
+        *p = (kafka_partition){topic, id, -1, -1, -1, 0, -1, false, false};
     }
     *out = p;
     return TARN_OK;
 }
 
 /* Trouble that passes is told and waited for; the rest is the caller's. */
-static tarn_code broker_error(kafka_source *k, rd_kafka_resp_err_t why, const char *what,
-                              bool *again, tarn_error *err) {
+tarn_code kafka_broker_error(kafka_source *k, rd_kafka_resp_err_t why, const char *what,
+                             bool *again, tarn_error *err) {
     switch ((int)why) {
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
@@ -268,8 +274,8 @@ static tarn_code broker_error(kafka_source *k, rd_kafka_resp_err_t why, const ch
         break;
     }
     *again = true;
-    if (now_ms(k) - k->told_ms >= TELL_MS) {
-        k->told_ms = now_ms(k);
+    if (kafka_now_ms(k) - k->told_ms >= TELL_MS) {
+        k->told_ms = kafka_now_ms(k);
         env_log(k->setup->env, TARN_LOG_WARN, "source", "kafka", "%s: %s: %s; trying again",
                 k->location, what, rd_kafka_err2str(why));
     }
@@ -289,11 +295,11 @@ static tarn_code list_topic(kafka_source *k, const char *topic, bool *again, tar
         why = found->topics[0].err;
     }
     if (why != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        code = broker_error(k, why, topic, again, err);
+        code = kafka_broker_error(k, why, topic, again, err);
         goto done;
     }
     for (int i = 0; i < found->topics[0].partition_cnt; i++) {
-        TRY(add_partition(k, topic, found->topics[0].partitions[i].id, &p, err));
+        TRY(kafka_add_partition(k, topic, found->topics[0].partitions[i].id, &p, err));
     }
     *again = found->topics[0].partition_cnt == 0;
 done:
@@ -316,7 +322,7 @@ static tarn_code ask_group(kafka_source *k, const kafka_partition *p, int64_t *o
     (void)rd_kafka_topic_partition_list_add(list, p->topic, p->id);
     rd_kafka_resp_err_t why = rd_kafka_committed(k->rk, list, ASK_MS);
     if (why != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        code = broker_error(k, why, "the consumer group", again, err);
+        code = kafka_broker_error(k, why, "the consumer group", again, err);
     } else if (list->elems[0].offset >= 0) {
         *out = list->elems[0].offset;
     }
@@ -342,8 +348,8 @@ static tarn_code check_range(const kafka_source *k, const kafka_partition *p, in
 }
 
 /* Where a partition begins and, without follow, ends. */
-static tarn_code place(kafka_source *k, kafka_partition *p, bool is_new, bool *again,
-                       tarn_error *err) {
+tarn_code kafka_place(kafka_source *k, kafka_partition *p, bool is_new, bool *again,
+                      tarn_error *err) {
     tarn_code code = TARN_OK;
     int64_t low;
     int64_t high;
@@ -351,7 +357,7 @@ static tarn_code place(kafka_source *k, kafka_partition *p, bool is_new, bool *a
     rd_kafka_resp_err_t why =
         rd_kafka_query_watermark_offsets(k->rk, p->topic, p->id, &low, &high, ASK_MS);
     if (why != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        return broker_error(k, why, p->topic, again, err);
+        return kafka_broker_error(k, why, p->topic, again, err);
     }
     if (p->next < 0) {
         TRY(ask_group(k, p, &group, again, err));
@@ -369,7 +375,7 @@ done:
     return code;
 }
 
-static tarn_code assign_all(kafka_source *k, tarn_error *err) {
+tarn_code kafka_assign(kafka_source *k, tarn_error *err) {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(k->n_partitions);
     for (int32_t i = 0; i < k->n_partitions; i++) {
         const kafka_partition *p = &k->partitions[i];
@@ -393,7 +399,7 @@ static tarn_code find_partitions(kafka_source *k, bool is_new, bool *again, tarn
     }
     for (int32_t i = 0; i < k->n_partitions && !*again; i++) {
         if (k->partitions[i].seen < 0) {
-            TRY(place(k, &k->partitions[i], is_new, again, err));
+            TRY(kafka_place(k, &k->partitions[i], is_new, again, err));
         }
     }
 done:
@@ -402,7 +408,7 @@ done:
 
 static tarn_code start(kafka_source *k, int64_t timeout_ms, tarn_error *err) {
     tarn_code code = TARN_OK;
-    int64_t until = now_ms(k) + timeout_ms;
+    int64_t until = kafka_now_ms(k) + timeout_ms;
     while (!k->started) {
         bool again = false;
         TRY(env_check_cancel(k->setup->env, err));
@@ -412,10 +418,10 @@ static tarn_code start(kafka_source *k, int64_t timeout_ms, tarn_error *err) {
             return err->code;
         }
         if (!again) {
-            TRY(assign_all(k, err));
+            TRY(kafka_assign(k, err));
             k->started = true;
-            k->looked_ms = now_ms(k);
-        } else if (timeout_ms >= 0 && now_ms(k) >= until) {
+            k->looked_ms = kafka_now_ms(k);
+        } else if (timeout_ms >= 0 && kafka_now_ms(k) >= until) {
             break;
         } else {
             (void)rd_kafka_poll(k->rk, 0);
@@ -429,13 +435,14 @@ done:
 static tarn_code look_for_partitions(kafka_source *k, tarn_error *err) {
     bool again = false;
     int32_t before = k->n_partitions;
-    if (!k->setup->follow || now_ms(k) - k->looked_ms < PARTITIONS_MS) {
+    if (!k->setup->follow || k->setup->kafka_balance ||
+        kafka_now_ms(k) - k->looked_ms < PARTITIONS_MS) {
         return TARN_OK;
     }
-    k->looked_ms = now_ms(k);
+    k->looked_ms = kafka_now_ms(k);
     tarn_code code = find_partitions(k, true, &again, err);
     if (code == TARN_OK && k->n_partitions > before && !again) {
-        code = assign_all(k, err);
+        code = kafka_assign(k, err);
     }
     return code;
 }
@@ -443,6 +450,9 @@ static tarn_code look_for_partitions(kafka_source *k, tarn_error *err) {
 /* ---- messages ---- */
 
 bool kafka_all_done(const kafka_source *k) {
+    if (k->setup->follow) {
+        return false;
+    }
     for (int32_t i = 0; i < k->n_partitions; i++) {
         if (!k->partitions[i].done) {
             return false;
@@ -451,9 +461,9 @@ bool kafka_all_done(const kafka_source *k) {
     return k->started;
 }
 
-static tarn_code message_error(kafka_source *k, const rd_kafka_message_t *m, tarn_error *err) {
+tarn_code kafka_message_error(kafka_source *k, const rd_kafka_message_t *m, tarn_error *err) {
     const char *topic = m->rkt != NULL ? rd_kafka_topic_name(m->rkt) : "";
-    kafka_partition *p = find_partition(k, topic, m->partition);
+    kafka_partition *p = kafka_find_partition(k, topic, m->partition);
     bool again = false;
     if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
         if (p != NULL && p->end >= 0 && m->offset >= p->end) {
@@ -467,12 +477,12 @@ static tarn_code message_error(kafka_source *k, const rd_kafka_message_t *m, tar
                        "%s: topic %s partition %d no longer has offset %lld: messages are gone",
                        k->location, topic, m->partition, (long long)(p != NULL ? p->seen : -1));
     }
-    return broker_error(k, m->err, topic, &again, err);
+    return kafka_broker_error(k, m->err, topic, &again, err);
 }
 
 /* Whether the message is one to read. */
 static bool note_message(kafka_source *k, const rd_kafka_message_t *m) {
-    kafka_partition *p = find_partition(k, rd_kafka_topic_name(m->rkt), m->partition);
+    kafka_partition *p = kafka_find_partition(k, rd_kafka_topic_name(m->rkt), m->partition);
     if (p == NULL || m->offset < p->seen || (p->end >= 0 && m->offset >= p->end)) {
         if (p != NULL && p->end >= 0 && m->offset >= p->end) {
             p->done = true;
@@ -490,7 +500,7 @@ tarn_code kafka_take(kafka_source *k, int64_t timeout_ms, rd_kafka_message_t **o
     for (;;) {
         tarn_code code = env_check_cancel(k->setup->env, err);
         int wait = timeout_ms < 0 || timeout_ms > 200 ? 200 : (int)timeout_ms;
-        if (code != TARN_OK || kafka_all_done(k)) {
+        if (code != TARN_OK || k->phase == KAFKA_LEAVES || kafka_all_done(k)) {
             return code;
         }
         rd_kafka_message_t *m = rd_kafka_consume_queue(k->queue, wait);
@@ -508,7 +518,7 @@ tarn_code kafka_take(kafka_source *k, int64_t timeout_ms, rd_kafka_message_t **o
             timeout_ms = timeout_ms < 0 ? -1 : timeout_ms - wait;
             continue;
         }
-        code = m->err != RD_KAFKA_RESP_ERR_NO_ERROR ? message_error(k, m, err) : TARN_OK;
+        code = m->err != RD_KAFKA_RESP_ERR_NO_ERROR ? kafka_message_error(k, m, err) : TARN_OK;
         if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR && note_message(k, m)) {
             *out = m;
             return TARN_OK;
@@ -521,7 +531,7 @@ tarn_code kafka_take(kafka_source *k, int64_t timeout_ms, rd_kafka_message_t **o
 }
 
 tarn_code kafka_hand_on(kafka_source *k, const rd_kafka_message_t *m, tarn_error *err) {
-    const kafka_partition *p = find_partition(k, rd_kafka_topic_name(m->rkt), m->partition);
+    const kafka_partition *p = kafka_find_partition(k, rd_kafka_topic_name(m->rkt), m->partition);
     kafka_origin origin = {(int32_t)(p - k->partitions), m->offset};
     return buf_append(&k->origins, &origin, sizeof origin, err);
 }
@@ -561,11 +571,13 @@ tarn_code kafka_reject(kafka_source *k, int64_t number, tarn_str raw, tarn_str r
 tarn_code kafka_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out, const uint8_t **kinds,
                      bool *ended, tarn_error *err) {
     tarn_code code = TARN_OK;
-    if (!k->started) {
+    if (k->setup->kafka_balance) {
+        TRY(kafka_balance_start(k, timeout_ms, err));
+    } else if (!k->started) {
         TRY(start(k, timeout_ms, err));
-        if (!k->started) {
-            return TARN_OK;
-        }
+    }
+    if (!k->started) {
+        return TARN_OK;
     }
     TRY(look_for_partitions(k, err));
     code = k->text ? kafka_json_next(k, timeout_ms, out, kinds, ended, err)
@@ -574,7 +586,8 @@ done:
     return code;
 }
 
-/* {topic: {partition: next offset}} */
+/* {topic: {partition: next offset}}; of a group: {topic: {partition: [from, to]}} of those that
+ * moved since the table was asked. */
 void kafka_put(const kafka_source *k, json_writer *w) {
     char id[24];
     json_put_object(w);
@@ -583,9 +596,18 @@ void kafka_put(const kafka_source *k, json_writer *w) {
         json_put_object(w);
         for (int32_t i = 0; i < k->n_partitions; i++) {
             const kafka_partition *p = &k->partitions[i];
-            if (strcmp(p->topic, k->topics[t]) == 0 && p->next >= 0) {
-                json_put_name(w, str_make(id, str_from_i64(p->id, id)));
-                json_put_i64(w, p->next);
+            if (strcmp(p->topic, k->topics[t]) != 0 || p->next < 0 ||
+                (k->setup->kafka_balance && p->next == p->from)) {
+                continue;
+            }
+            json_put_name(w, str_make(id, str_from_i64(p->id, id)));
+            if (k->setup->kafka_balance) {
+                json_put_array(w);
+                json_put_i64(w, p->from);
+            }
+            json_put_i64(w, p->next);
+            if (k->setup->kafka_balance) {
+                json_end_array(w);
             }
         }
         json_end_object(w);
@@ -593,7 +615,7 @@ void kafka_put(const kafka_source *k, json_writer *w) {
     json_end_object(w);
 }
 
-static const char *own_topic(const kafka_source *k, tarn_str name) {
+const char *kafka_own_topic(const kafka_source *k, tarn_str name) {
     for (int32_t i = 0; i < k->n_topics; i++) {
         if (str_is(name, k->topics[i])) {
             return k->topics[i];
@@ -605,8 +627,11 @@ static const char *own_topic(const kafka_source *k, tarn_str name) {
 tarn_code kafka_seek(kafka_source *k, const json_value *offsets, tarn_error *err) {
     tarn_code code = TARN_OK;
     kafka_partition *p;
+    if (k->setup->kafka_balance) {
+        return kafka_balance_seek(k, offsets, err);
+    }
     for (const json_value *t = offsets->first; t != NULL; t = t->next) {
-        const char *topic = own_topic(k, t->name);
+        const char *topic = kafka_own_topic(k, t->name);
         if (topic == NULL) {
             return err_set(err, TARN_INVALID,
                            "the offsets are of other inputs: of topic %.*s, which %s lacks",
@@ -618,7 +643,7 @@ tarn_code kafka_seek(kafka_source *k, const json_value *offsets, tarn_error *err
             if (!str_to_i32(v->name, &id) || id < 0 || !json_i64(v, &offset) || offset < 0) {
                 return err_set(err, TARN_INVALID, "the offsets of topic %s are no offsets", topic);
             }
-            TRY(add_partition(k, topic, id, &p, err));
+            TRY(kafka_add_partition(k, topic, id, &p, err));
             p->next = offset;
         }
     }
@@ -631,11 +656,13 @@ tarn_code kafka_committed(kafka_source *k, const json_value *offsets, tarn_error
     (void)err;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(k->n_partitions);
     for (const json_value *t = offsets->first; t != NULL; t = t->next) {
-        const char *topic = own_topic(k, t->name);
+        const char *topic = kafka_own_topic(k, t->name);
         for (const json_value *v = t->first; v != NULL && topic != NULL; v = v->next) {
             int32_t id;
             int64_t offset;
-            if (str_to_i32(v->name, &id) && json_i64(v, &offset)) {
+            bool pair = json_is(v, JSON_ARRAY) && v->count == 2;
+            if (str_to_i32(v->name, &id) && json_i64(pair ? v->first->next : v, &offset)) {
+                kafka_balance_moved(k, topic, id, offset);
                 rd_kafka_topic_partition_list_add(list, topic, id)->offset = offset;
             }
         }

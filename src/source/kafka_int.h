@@ -12,12 +12,23 @@
 typedef struct kafka_partition {
     const char *topic;
     int32_t id;
+    int64_t from; /* where the table says that it stands, in a group; -1: it says nothing */
     int64_t next; /* behind the rows given; -1: nothing was read, and nothing is known */
     int64_t seen; /* behind the messages fetched */
     int64_t low;  /* when it was looked at */
     int64_t end;  /* where reading ends; -1: never */
     bool done;
+    bool is_new; /* in a group: the table knows others of its topic, so that it was added since */
 } kafka_partition;
+
+/* Where a member of a group stands with it. */
+typedef enum kafka_phase {
+    KAFKA_WAITS,  /* has no partitions (and where there is no group) */
+    KAFKA_GIVEN,  /* was given partitions; where they stand must be said (seek) */
+    KAFKA_PLACES, /* it was said; the broker is asked about them */
+    KAFKA_READS,
+    KAFKA_LEAVES /* is to give its partitions up, which the next call for rows does */
+} kafka_phase;
 
 /* Where a message that was handed on came from. */
 typedef struct kafka_origin {
@@ -44,6 +55,10 @@ struct kafka_source {
     tarn_buf origins;  /* of messages that are being decoded, oldest first */
     int64_t n_given;   /* of them, given as rows and forgotten, since the beginning */
     tarn_error failed; /* of a callback */
+    kafka_phase phase;
+    bool subscribed;
+    bool closing;
+    rd_kafka_topic_partition_list_t *mine; /* what the group gave; NULL: nothing */
     bool text;
     piece_reader *pieces;
     struct kafka_avro *avro;
@@ -63,6 +78,34 @@ void kafka_given(kafka_source *k, int64_t n);
 /* A bad message, by its number since the beginning (from 1). */
 tarn_code kafka_reject(kafka_source *k, int64_t number, tarn_str raw, tarn_str reason,
                        tarn_error *err) TARN_MUST_USE;
+
+int64_t kafka_now_ms(const kafka_source *k);
+kafka_partition *kafka_find_partition(const kafka_source *k, const char *topic, int32_t id);
+tarn_code kafka_add_partition(kafka_source *k, const char *topic, int32_t id, kafka_partition **out,
+                              tarn_error *err) TARN_MUST_USE;      /* topic lives on */
+const char *kafka_own_topic(const kafka_source *k, tarn_str name); /* NULL: none of them */
+/* Trouble that passes is told, and *again set; the rest is the caller's. */
+tarn_code kafka_broker_error(kafka_source *k, rd_kafka_resp_err_t why, const char *what,
+                             bool *again, tarn_error *err) TARN_MUST_USE;
+tarn_code kafka_message_error(kafka_source *k, const rd_kafka_message_t *m,
+                              tarn_error *err) TARN_MUST_USE;
+/* Where a partition begins and, without follow, ends. */
+tarn_code kafka_place(kafka_source *k, kafka_partition *p, bool is_new, bool *again,
+                      tarn_error *err) TARN_MUST_USE;
+tarn_code kafka_assign(kafka_source *k, tarn_error *err) TARN_MUST_USE; /* all that are not done */
+
+/* ---- kafka_balance.c ---- */
+/* Settings that members of a group do not take. */
+tarn_code kafka_balance_check(const kafka_source *k, const char *name, const char *value,
+                              tarn_error *err) TARN_MUST_USE;
+void kafka_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t what,
+                        rd_kafka_topic_partition_list_t *list, void *opaque);
+/* Until partitions are read (k->started), or timeout_ms went by. */
+tarn_code kafka_balance_start(kafka_source *k, int64_t timeout_ms, tarn_error *err) TARN_MUST_USE;
+tarn_code kafka_balance_seek(kafka_source *k, const json_value *offsets,
+                             tarn_error *err) TARN_MUST_USE;
+void kafka_balance_moved(kafka_source *k, const char *topic, int32_t id, int64_t to);
+void kafka_balance_end(kafka_source *k); /* before the consumer is closed */
 
 /* ---- kafka_json.c ---- */
 tarn_code kafka_json_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out,

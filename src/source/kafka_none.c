@@ -45,6 +45,11 @@ tarn_code kafka_committed(kafka_source *k, const json_value *offsets, tarn_error
     return TARN_UNSUPPORTED;
 }
 
+source_turn kafka_turn(const kafka_source *k) {
+    (void)k;
+    return SOURCE_READS;
+}
+
 const char *kafka_name(const kafka_source *k) {
     (void)k;
     return "";

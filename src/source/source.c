@@ -54,6 +54,7 @@ static tarn_code copy_options(source_setup *setup, const source_options *o, tarn
     setup->grow = o->grow;
     setup->schema_registry = o->schema_registry;
     setup->kafka_group = o->kafka_group;
+    setup->kafka_balance = o->kafka_balance;
     TRY(keep_text(setup, &setup->file.format, err));
     TRY(keep_text(setup, &setup->file.compression, err));
     TRY(keep_text(setup, &setup->file.csv_delimiter, err));
@@ -83,6 +84,10 @@ static tarn_code open_inputs(row_source *s, const char *const *inputs, int32_t n
                                 "%s is read alone, not with other inputs; it may name several "
                                 "topics",
                                 inputs[0]);
+    }
+    if (s->setup.kafka_balance) {
+        return err_set(err, TARN_INVALID, "%s is no Kafka topic, whose partitions are shared",
+                       inputs[0]);
     }
     if (s->setup.avro_envelope) {
         return err_set(err, TARN_INVALID, "debezium-avro is read from Kafka topics alone");
@@ -243,9 +248,27 @@ done:
     return code;
 }
 
+/* Comes again and again, so nothing of it is kept. */
+static tarn_code seek_shared(row_source *s, tarn_str offsets, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    json_value *json = NULL;
+    arena_init(&arena, s->setup.env);
+    if (offsets.len > 0) {
+        TRY(json_parse(&arena, offsets, "the offsets of a source", &json, err));
+    }
+    code = kafka_seek(s->kafka, json_get(json, "kafka"), err);
+done:
+    arena_release(&arena);
+    return code;
+}
+
 tarn_code source_seek(row_source *s, tarn_str offsets, tarn_error *err) {
     tarn_code code = TARN_OK;
     json_value *json;
+    if (s->setup.kafka_balance) {
+        return seek_shared(s, offsets, err);
+    }
     if (s->begun) {
         return err_set(err, TARN_INVALID, "a source is sought before rows are read of it");
     }
@@ -263,6 +286,10 @@ tarn_code source_seek(row_source *s, tarn_str offsets, tarn_error *err) {
     }
     return err_set(err, TARN_INVALID, "the offsets are of other inputs: %s",
                    s->kafka != NULL ? "files, not Kafka topics" : "not files");
+}
+
+source_turn source_turn_of(const row_source *s) {
+    return s->kafka != NULL && s->setup.kafka_balance ? kafka_turn(s->kafka) : SOURCE_READS;
 }
 
 tarn_code source_committed(row_source *s, tarn_str offsets, tarn_error *err) {

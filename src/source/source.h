@@ -2,7 +2,8 @@
  * files arrive, or Kafka topics; with kinds of rows for change streams, and offsets to go on from.
  *
  * Offsets are JSON: {"inputs": [{"path": ..., what is done of it}]} or {"kafka": {topic:
- * {partition: next offset}}}. They say what was read up to the rows given last, and how to know the
+ * {partition: next offset}}}, with kafka_balance {topic: {partition: [from, to]}} of what moved
+ * since it was sought. They say what was read up to the rows given last, and how to know the
  * same file again: its size and a hash of its first bytes. */
 #ifndef SOURCE_SOURCE_H
 #define SOURCE_SOURCE_H
@@ -19,14 +20,26 @@ typedef struct source_options {
     const char *kafka_group;             /* told what was committed, where no property
                                             group.id is; NULL: "tarn" */
     const char *schema_registry;         /* URL; NULL: none */
+    bool kafka_balance; /* partitions are shared with the group's other members: see
+                           kafka_balance.c and sink/shared_offsets.h */
 } source_options;
+
+/* What the group asks of its member, with kafka_balance. */
+typedef enum source_turn {
+    SOURCE_READS,
+    SOURCE_GIVES_UP,  /* commit what was read before the next source_next, which gives it up */
+    SOURCE_TAKES_OVER /* source_seek to where the table stands now, before the next source_next */
+} source_turn;
 
 typedef struct row_source row_source;
 /* What options point to is copied, but for root. */
 tarn_code source_open(tarn_env *env, const char *const *inputs, int32_t n,
                       const source_options *options, row_source **out,
                       tarn_error *err) TARN_MUST_USE;
+/* Before the first next; with kafka_balance at any time: what was not committed is dropped. len 0:
+ * nothing was read yet. */
 tarn_code source_seek(row_source *s, tarn_str offsets, tarn_error *err) TARN_MUST_USE;
+source_turn source_turn_of(const row_source *s);
 /* Next rows within timeout_ms (-1: waits for ever); kinds (until the next call) is NULL where all
  * are inserts. The batch's type lives until the next call. */
 tarn_code source_next(row_source *s, int64_t timeout_ms, tarn_batch *out, const uint8_t **kinds,

@@ -19,6 +19,7 @@ typedef struct source_setup {
     bool grow;
     const char *const *kafka_properties;
     const char *kafka_group;
+    bool kafka_balance;
     const char *schema_registry;
     bool pieces; /* pipes are read as they come, since the caller does not want to wait */
 } source_setup;
@@ -87,6 +88,7 @@ tarn_code kafka_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out, const
 void kafka_put(const kafka_source *k, json_writer *w);
 tarn_code kafka_committed(kafka_source *k, const json_value *offsets,
                           tarn_error *err) TARN_MUST_USE;
+source_turn kafka_turn(const kafka_source *k);
 const char *kafka_name(const kafka_source *k); /* the location */
 void kafka_progress(const kafka_source *k, int64_t *done, int64_t *total);
 

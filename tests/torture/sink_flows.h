@@ -14,6 +14,7 @@ typedef struct flow {
     const char *lines[BATCHES];
     const uint8_t *kinds[BATCHES];
     const char *end;
+    bool shared; /* no state: the table keeps the offsets */
 } flow;
 
 #define R(id, v) "{\"id\":" #id ",\"v\":" #v "}\n"
@@ -32,10 +33,19 @@ static const flow FLOWS[] = {
      NULL,
      {R(1, 1), R(2, 1), R(3, 1), R(4, 1), R(5, 1), R(6, 1)},
      {0},
-     R(1, 1) R(2, 1) R(3, 1) R(4, 1) R(5, 1) R(6, 1)},
-    {"equality", 2, "equality", CHANGES},
-    {"position", 2, "position", CHANGES},
-    {"vector", 3, "vector", CHANGES},
+     R(1, 1) R(2, 1) R(3, 1) R(4, 1) R(5, 1) R(6, 1),
+     false},
+    {"equality", 2, "equality", CHANGES, false},
+    {"position", 2, "position", CHANGES, false},
+    {"vector", 3, "vector", CHANGES, false},
+    {"append, shared",
+     2,
+     NULL,
+     {R(1, 1), R(2, 1), R(3, 1), R(4, 1), R(5, 1), R(6, 1)},
+     {0},
+     R(1, 1) R(2, 1) R(3, 1) R(4, 1) R(5, 1) R(6, 1),
+     true},
+    {"equality, shared", 2, "equality", CHANGES, true},
 };
 
 static inline void start_flow(sink_case *t, tarn_env *env, case_kind kind, const flow *f) {
@@ -50,6 +60,33 @@ static inline void start_flow(sink_case *t, tarn_env *env, case_kind kind, const
         t->options.upsert = true;
         t->options.deletes = str_of(f->deletes);
     }
+    if (f->shared) {
+        t->options.state_dir = STR_NULL;
+        t->options.shared_offsets = STR("s");
+    }
+}
+
+/* Where the stream stands; -1: at its beginning, and nothing says so. */
+static inline tarn_code read_offset(sink_case *t, const flow *f, int64_t *at, tarn_error *e) {
+    tarn_code code = TARN_OK;
+    tarn_buf text;
+    tarn_str offsets = sink_offsets(t->sink);
+    buf_init(&text, t->c.env, 0);
+    *at = -1;
+    if (f->shared) {
+        TRY(sink_shared_offsets(t->sink, &text, e));
+        offsets = buf_str(&text);
+        if (offsets.len > 0) {
+            assert_true(str_starts_with(offsets, STR("{\"p\":")));
+            offsets = str_sub(offsets, 5, offsets.len - 6);
+        }
+    }
+    if (offsets.len > 0) {
+        assert_true(str_to_i64(offsets, at));
+    }
+done:
+    buf_release(&text);
+    return code;
 }
 
 /* From where the sink says to the end. */
@@ -57,15 +94,18 @@ static inline tarn_code run_job(sink_case *t, const flow *f, tarn_error *e) {
     tarn_code code = TARN_OK;
     int64_t at = 0;
     TRY(sink_case_open(t, e));
-    tarn_str offsets = sink_offsets(t->sink);
-    if (offsets.data != NULL) {
-        assert_true(str_to_i64(offsets, &at));
-    }
-    for (int64_t i = at; i < BATCHES; i++) {
+    TRY(read_offset(t, f, &at, e));
+    for (int64_t i = at > 0 ? at : 0; i < BATCHES; i++) {
         TRY(sink_case_write(t, f->lines[i], f->kinds[i], e));
         if (i % 2 == 1) {
-            char text[24];
-            (void)snprintf(text, sizeof text, "%lld", (long long)i + 1);
+            char text[64];
+            if (f->shared) {
+                (void)snprintf(text, sizeof text, "{\"p\":[%lld,%lld]}", (long long)at,
+                               (long long)i + 1);
+            } else {
+                (void)snprintf(text, sizeof text, "%lld", (long long)i + 1);
+            }
+            at = i + 1;
             TRY(sink_case_checkpoint(t, text, e));
         }
     }

@@ -107,11 +107,18 @@ static void test_kill_indexed(void **state) {
     kill_all(3, CASE_SQLITE_FILE);
 }
 
+static void test_kill_shared(void **state) {
+    (void)state;
+    kill_all(4, CASE_SQLITE_FILE);
+    kill_all(5, CASE_DIR_FILE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kill_append),
         cmocka_unit_test(test_kill_equality),
         cmocka_unit_test(test_kill_indexed),
+        cmocka_unit_test(test_kill_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

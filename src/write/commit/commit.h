@@ -81,9 +81,12 @@ typedef struct commit_request {
     const tarn_str *shared_ids;
     int32_t n_shared_ids;
     /* Asked with the base of every attempt before anything is made of it; its error ends the
-     * commit. NULL: nothing to ask. */
+     * commit. NULL: nothing to ask. With check_each the answer matters for the very base that is
+     * swapped, and what entries of summary hold may be set by it: a catalog with batch commit is
+     * not asked to make such a snapshot. */
     tarn_code (*check)(void *ctx, const tarn_metadata *base, tarn_error *err);
     void *check_ctx;
+    bool check_each;
 } commit_request;
 
 typedef struct commit_outcome {

@@ -9,8 +9,9 @@ static const char *const KINDS[] = {
     "append", "merge-append", "overwrite", "replace-partitions", "delete-files", "row-delta"};
 
 bool commit_request_can_travel(const commit_request *request) {
-    return (request->check == NULL || request->table_uuid.len > 0) && request->filter == NULL &&
-           request->conflict_filter == NULL && request->n_shared_ids == 0;
+    return (request->check == NULL || request->table_uuid.len > 0) && !request->check_each &&
+           request->filter == NULL && request->conflict_filter == NULL &&
+           request->n_shared_ids == 0;
 }
 
 /* ---- writing ---- */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Goal: `tarn ingest` of a real Kafka broker's topics holds every message once, while the command is killed, the broker is killed and
-comes back, partitions are added, and transactions are committed or aborted; the consumer group is told.
+comes back, partitions are added, and transactions are committed or aborted; the consumer group is told. Members of a group share a
+topic of which partitions move, as they start, stop, freeze and are killed, and the broker too.
 Method: kcat produces; the command runs with --follow and a short checkpoint interval; the engine's tools change the topic.
 
 environment: KAFKA_ENGINE (the tool that starts a broker; default ../shared/engines/engine). SKIPPED without kcat, the tool, or Java."""
@@ -105,6 +106,49 @@ def transactions(shop, broker):
     equal(ids(shop, "ns.c"), list(range(30)))
 
 
+def member(shop, broker, topic, *options):
+    command = [harness.binary(), "ingest", "ns." + topic, "kafka://%s/%s" % (broker.url, topic), "--kafka-balance", "--kafka-group", "g",
+               "--kafka-property", "session.timeout.ms=6000", "--kafka-property", "heartbeat.interval.ms=500", "-q", *options]
+    return subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
+
+
+def groups(shop, broker):
+    rng = random.Random(5)
+    follow = ("--follow", "--checkpoint-interval", "200ms")
+    subprocess.run([ENGINE, "kafka", "topic", broker.folder, "g", "6"], capture_output=True, timeout=60)
+    sent = 0
+    for partition in range(6):
+        broker.produce("g", range(sent, sent + 50), "-p", str(partition))
+        sent += 50
+    shop.tarn("create", "ns.g", "id long")
+    members = [member(shop, broker, "g", *follow) for _ in range(2)]
+    until(lambda: len(ids(shop, "ns.g")) == sent)
+    for what in ("start", "freeze", "kill", "broker", "start", "wake", "stop", "kill", "start"):
+        broker.produce("g", range(sent, sent + 60), "-p", str(rng.randrange(6)))
+        sent += 60
+        if what == "start":
+            members.append(member(shop, broker, "g", *follow))
+        elif what == "freeze":
+            frozen = members.pop(0)
+            frozen.send_signal(signal.SIGSTOP)
+        elif what == "wake":
+            frozen.send_signal(signal.SIGCONT)
+            members.append(frozen)
+        elif what == "broker":
+            broker.kill()
+            broker.again()
+        else:
+            gone = members.pop(rng.randrange(len(members)))
+            gone.send_signal(signal.SIGKILL if what == "kill" else signal.SIGTERM)
+            equal((gone.wait(60), gone.stderr.read()), (-9 if what == "kill" else 0, ""))
+        time.sleep(rng.choice([1, 3, 7]))
+    until(lambda: len(ids(shop, "ns.g")) == sent)
+    for process in members:
+        process.send_signal(signal.SIGTERM)
+        equal((process.wait(60), process.stderr.read()), (0, ""))
+    equal(ids(shop, "ns.g"), list(range(sent)))
+
+
 def main():
     if shutil.which("kcat") is None or not os.path.exists(ENGINE) or shutil.which("java") is None:
         print("SKIPPED: no kcat, no Java, or no tool that starts a broker")
@@ -112,7 +156,7 @@ def main():
     with harness.Workshop() as shop:
         broker = Broker(shop.path("kafka"))
         try:
-            for fn in (killed_commands, killed_brokers, transactions):
+            for fn in (killed_commands, killed_brokers, transactions, groups):
                 case(fn.__name__.replace("_", " "), fn, shop, broker)
         finally:
             broker.stop()

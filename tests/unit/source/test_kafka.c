@@ -1,6 +1,7 @@
 /* Goal: topics are read in all their partitions, every message once, over restarts at any batch,
  * while brokers are gone, with bad messages, tombstones and envelopes; offsets that the broker does
- * not have are refused, and the consumer group is told what was committed.
+ * not have are refused, and the consumer group is told what was committed. Members of a group that
+ * share partitions give them up and take them over at what the table says.
  * Method: librdkafka's mock cluster in this process. */
 #include "test.h"
 
@@ -133,12 +134,13 @@ done:
     return code;
 }
 
-#define assert_reads(call)                                                                         \
+#define assert_reads_of(f, call)                                                                   \
     do {                                                                                           \
         if ((call) != TARN_OK) {                                                                   \
-            fail_msg("%s (%s)", f.err.message, f.err.detail);                                      \
+            fail_msg("%s (%s)", (f)->err.message, (f)->err.detail);                                \
         }                                                                                          \
     } while (0)
+#define assert_reads(call) assert_reads_of(&f, call)
 
 static void all_once(fixture *f, int n) {
     for (int i = 0; i < n; i++) {
@@ -278,8 +280,210 @@ static void a_named_group_is_begun_from(void **state) {
     end(&f);
 }
 
+/* ---- a group ---- */
+
+#define MEMBERS 3
+
+typedef struct member {
+    row_source *source;
+    int given, times; /* rows given and not committed; how often partitions came */
+    int ids[64];
+} member;
+
+typedef struct group {
+    fixture *f;
+    int64_t stands[3]; /* of each partition, as the table would say; -1: nothing */
+    member members[MEMBERS];
+    int refused;
+} group;
+
+static void join_group(group *g, int i) {
+    assert_reads_of(g->f, source_open(g->f->env, &g->f->location, 1, &g->f->options,
+                                      &g->members[i].source, &g->f->err));
+    g->members[i].given = 0;
+}
+
+static void leave_group(group *g, int i) {
+    source_close(g->members[i].source);
+    g->members[i].source = NULL;
+}
+
+static void seek_group(group *g, member *m) {
+    char text[128] = "";
+    size_t n = 0;
+    for (int i = 0; i < 3; i++) {
+        if (g->stands[i] >= 0) {
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s\"%d\":%d", n > 0 ? "," : "", i,
+                                  (int)g->stands[i]);
+        }
+    }
+    char all[160] = "";
+    if (n > 0) {
+        (void)snprintf(all, sizeof all, "{\"kafka\":{\"t\":{%s}}}", text);
+    }
+    assert_reads_of(g->f, source_seek(m->source, str_of(all), &g->f->err));
+    m->given = 0;
+}
+
+/* What the table would do: all moves begin where it stands, or nothing is taken. */
+static void commit_group(group *g, member *m) {
+    tarn_buf text;
+    json_value *json;
+    int64_t pairs[3][2];
+    bool good = true;
+    buf_init(&text, g->f->env, 0);
+    assert_reads_of(g->f, source_put_offsets(m->source, &text, &g->f->err));
+    assert_reads_of(g->f, json_parse(&g->f->arena, buf_str(&text), "moves", &json, &g->f->err));
+    const json_value *topic = json_get(json_get(json, "kafka"), "t");
+    for (int i = 0; i < 3; i++) {
+        char name[2] = {(char)('0' + i), 0};
+        const json_value *pair = json_get(topic, name);
+        pairs[i][0] = pairs[i][1] = g->stands[i];
+        if (pair != NULL) {
+            assert_true(json_i64(pair->first, &pairs[i][0]));
+            assert_true(json_i64(pair->first->next, &pairs[i][1]));
+        }
+        good = good && pairs[i][0] == g->stands[i];
+    }
+    if (good) {
+        for (int i = 0; i < m->given; i++) {
+            g->f->seen[m->ids[i]]++;
+        }
+        for (int i = 0; i < 3; i++) {
+            g->stands[i] = pairs[i][1];
+        }
+        assert_reads_of(g->f, source_committed(m->source, buf_str(&text), &g->f->err));
+        m->given = 0;
+    } else {
+        g->refused++;
+        seek_group(g, m);
+    }
+    buf_release(&text);
+}
+
+static void step_member(group *g, member *m, bool commit) {
+    tarn_batch batch;
+    const uint8_t *kinds;
+    bool ended;
+    if (m->source == NULL) {
+        return;
+    }
+    assert_reads_of(g->f, source_next(m->source, 50, &batch, &kinds, &ended, &g->f->err));
+    assert_false(ended);
+    if (batch_rows(&batch) > 0) {
+        tarn_view id;
+        view_column(&batch, 0, &id);
+        for (int64_t i = 0; i < batch_rows(&batch); i++) {
+            m->ids[m->given++] = ((const int32_t *)id.values)[i];
+        }
+    }
+    batch_release(&batch);
+    if (source_turn_of(m->source) == SOURCE_TAKES_OVER) {
+        m->times++;
+        seek_group(g, m);
+    } else if (commit || source_turn_of(m->source) == SOURCE_GIVES_UP) {
+        commit_group(g, m);
+    }
+}
+
+static int seen_in_all(const fixture *f) {
+    int n = 0;
+    for (int i = 0; i < 64; i++) {
+        n += f->seen[i];
+    }
+    return n;
+}
+
+/* Until so many rows are committed, by whomever. */
+static void run_group(group *g, int rows) {
+    for (int i = 0; i < 600 && seen_in_all(g->f) < rows; i++) {
+        for (int k = 0; k < MEMBERS; k++) {
+            step_member(g, &g->members[k], i % 3 == k);
+        }
+    }
+}
+
+static void begin_group(group *g, fixture *f) {
+    static const char *const properties[] = {
+        "group.id", "g", "session.timeout.ms", "6000", "heartbeat.interval.ms", "100", NULL};
+    memset(g, 0, sizeof *g);
+    begin(f);
+    g->f = f;
+    f->options.follow = true;
+    f->options.kafka_balance = true;
+    f->options.kafka_properties = properties;
+    g->stands[0] = g->stands[1] = g->stands[2] = -1;
+}
+
+static void a_group_shares_partitions(void **state) {
+    (void)state;
+    fixture f;
+    group g;
+    begin_group(&g, &f);
+    produce_ids(&f, 0, 12);
+    join_group(&g, 0);
+    run_group(&g, 12);
+    join_group(&g, 1);
+    for (int i = 0; i < 300 && g.members[1].times == 0; i++) {
+        step_member(&g, &g.members[0], false);
+        step_member(&g, &g.members[1], false);
+    }
+    assert_int_equal(g.members[1].times, 1); /* and the first gave up what it had */
+    produce_ids(&f, 12, 24);
+    run_group(&g, 24);
+    leave_group(&g, 0);
+    produce_ids(&f, 24, 36);
+    run_group(&g, 36);
+    all_once(&f, 36);
+    leave_group(&g, 1);
+    end(&f);
+}
+
+/* The table moved on without the member, as where others took over while it slept. */
+static void a_member_goes_to_where_the_table_stands(void **state) {
+    (void)state;
+    fixture f;
+    group g;
+    begin_group(&g, &f);
+    produce_ids(&f, 0, 12);
+    join_group(&g, 0);
+    member *m = &g.members[0];
+    for (int i = 0; i < 300 && m->given < 12; i++) {
+        step_member(&g, m, false);
+    }
+    assert_int_equal(m->given, 12);
+    g.stands[1] = 2; /* ids 1 and 4 */
+    f.seen[1] = f.seen[4] = 1;
+    commit_group(&g, m);
+    assert_int_equal(g.refused, 1);
+    run_group(&g, 12);
+    all_once(&f, 12);
+    leave_group(&g, 0);
+    end(&f);
+}
+
+static void settings_of_other_groups_are_refused(void **state) {
+    (void)state;
+    static const char *const sticky[] = {"partition.assignment.strategy", "cooperative-sticky",
+                                         NULL};
+    static const char *const newer[] = {"group.protocol", "consumer", NULL};
+    fixture f;
+    begin(&f);
+    f.options.kafka_balance = true;
+    f.options.kafka_properties = sticky;
+    assert_int_equal(read_some(&f, NULL, -1, -1, NULL), TARN_UNSUPPORTED);
+    f.options.kafka_properties = newer;
+    assert_int_equal(read_some(&f, NULL, -1, -1, NULL), TARN_UNSUPPORTED);
+    f.location = "some.ndjson";
+    assert_int_equal(read_some(&f, NULL, -1, -1, NULL), TARN_INVALID);
+    end(&f);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_message_once_over_restarts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_group_shares_partitions),
+                                       cmocka_unit_test(a_member_goes_to_where_the_table_stands),
+                                       cmocka_unit_test(settings_of_other_groups_are_refused),
+                                       cmocka_unit_test(every_message_once_over_restarts),
                                        cmocka_unit_test(bad_messages_are_named_and_passed),
                                        cmocka_unit_test(envelopes_take_rows_away_by_key),
                                        cmocka_unit_test(a_broker_that_is_gone_is_waited_for),

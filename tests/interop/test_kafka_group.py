@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+"""Goal: several `tarn ingest --kafka-balance` in one consumer group share a topic's partitions, and whatever becomes of them - started,
+stopped, killed at any time or at any call that changes a file, frozen until the group has given their partitions to others, and woken
+again - every message is in the table exactly once, and an upsert table ends in the state that its messages mean.
+Method: librdkafka's mock cluster in a process of its own (kafka_mock.c); members with short session timeouts; messages are produced
+meanwhile. Tables are read by PyIceberg and DuckDB.
+
+usage: test_kafka_group.py [CASE ...]    environment: KAFKA_MOCK (the built kafka_mock), KILL_SHIM (kill_at), BALANCE_STEPS (things that
+happen to members in each random run, default 12), BALANCE_SEED"""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+from harness import Workshop, case, equal, must_refuse
+
+STEPS = int(os.environ.get("BALANCE_STEPS", "12"))
+SEED = int(os.environ.get("BALANCE_SEED", "1"))
+SETTINGS = ["--kafka-balance", "--kafka-group", "g"]
+# the mock cluster forgets members that are silent for longer than the session, also those that wait 3 s for others to join
+for setting in ("session.timeout.ms=4000", "heartbeat.interval.ms=100", "topic.metadata.refresh.interval.ms=1000"):
+    SETTINGS += ["--kafka-property", setting]
+
+
+class Mock:
+    def __init__(self, topic, partitions):
+        self.process = subprocess.Popen([os.environ["KAFKA_MOCK"], topic, str(partitions)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.url = "kafka://%s/%s" % (self.process.stdout.readline().strip(), topic)
+        self.partitions = partitions
+        self.sent = 0
+
+    def say(self, words):
+        self.process.stdin.write(words + "\n")
+        self.process.stdin.flush()
+        equal(self.process.stdout.readline(), "ok\n")
+
+    def produce(self, n, keys=0):
+        """The next n messages to each partition."""
+        for partition in range(self.partitions):
+            self.say("produce %d %d %d %d" % (partition, self.sent, self.sent + n, keys))
+            self.sent += n
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+class Members:
+    """Processes of one group."""
+
+    def __init__(self, shop, mock, *options):
+        self.shop, self.mock, self.options, self.running, self.frozen, self.said = shop, mock, options, [], [], []
+
+    def start(self, *more, env=None):
+        command = [harness.binary(), "ingest", "ns.t", self.mock.url, *SETTINGS, *self.options, *more]
+        process = subprocess.Popen(command, cwd=self.shop.folder, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+        self.running.append(process)
+        return process
+
+    def follow(self, interval="200ms", **more):
+        return self.start("--follow", "--checkpoint-interval", interval, **more)
+
+    def end(self, process):
+        """It was killed, or asked to end before it listened, or ends by itself, well."""
+        self.running.remove(process)
+        _, said = process.communicate(timeout=60)
+        self.said.append(said)
+        assert process.returncode in (0, -signal.SIGKILL, -signal.SIGTERM), "status %d: %s" % (process.returncode, said)
+        assert "Sanitizer" not in said, said
+        return said
+
+    def stop(self, process, number=signal.SIGTERM):
+        if process in self.frozen:
+            self.frozen.remove(process)
+            process.send_signal(signal.SIGCONT)
+        process.send_signal(number)
+        return self.end(process)
+
+    def freeze(self, process):
+        process.send_signal(signal.SIGSTOP)
+        self.frozen.append(process)
+
+    def wake(self, process):
+        self.frozen.remove(process)
+        process.send_signal(signal.SIGCONT)
+
+    def drain(self):
+        """What is left is read to the end, by one alone."""
+        for process in list(self.running):
+            self.stop(process)
+        time.sleep(4.5)  # the killed are forgotten by the group
+        self.end(self.start())
+        self.end(self.start())  # adds nothing
+
+    def close(self):
+        for process in list(self.running):
+            process.kill()
+            process.communicate()
+
+
+def create(shop, *more):
+    shop.tarn("create", "ns.t", "id long", *more)
+
+
+def ids(shop):
+    return sorted(row["id"] for row in shop.pyiceberg_rows("ns.t"))
+
+
+def until(what, seconds=60):
+    end = time.time() + seconds
+    while not what():
+        assert time.time() < end, "it did not happen"
+        time.sleep(0.2)
+
+
+def in_group(fn, partitions=4, *options):
+    with Workshop() as shop:
+        mock = Mock("t", partitions)
+        members = Members(shop, mock, *options)
+        try:
+            fn(shop, mock, members)
+        finally:
+            members.close()
+            mock.close()
+
+
+def rows_said(said):
+    return int(said.strip().rsplit("\n", 1)[-1].split(" row")[0].replace(",", ""))
+
+
+def shared(shop, mock, members):
+    """Two members read about a half each; one goes, and the other has all."""
+    create(shop)
+    mock.produce(100)
+    first, second = members.follow(), members.follow()
+    until(lambda: len(ids(shop)) == 400)
+    time.sleep(3)  # both have joined by now
+    mock.produce(100)
+    until(lambda: len(ids(shop)) == 800)
+    said = members.stop(first)
+    mock.produce(100)
+    until(lambda: len(ids(shop)) == 1200)
+    assert 0 < rows_said(said) < 800, said
+    equal(rows_said(said) + rows_said(members.stop(second)), 1200)
+    equal(ids(shop), list(range(1200)))
+
+
+def zombie(shop, mock, members):
+    """A member sleeps with rows that it read and did not commit; another takes over; then it wakes."""
+    create(shop)
+    mock.produce(50)
+    sleeper = members.follow("1h")
+    time.sleep(5)
+    members.freeze(sleeper)
+    members.follow()
+    until(lambda: len(ids(shop)) == 200)
+    members.wake(sleeper)
+    until(lambda: sleeper.poll() is None and len(ids(shop)) == 200)
+    time.sleep(2)
+    mock.produce(50)
+    said = members.stop(sleeper)
+    members.drain()
+    equal(ids(shop), list(range(400)))
+    assert "another process has taken it over" in said, said
+
+
+def chance(seed, keys):
+    rng = random.Random(seed)
+
+    def run(shop, mock, members):
+        if keys:
+            shop.tarn("create", "ns.t", "key long not null, n long", "--identifier", "key")
+        else:
+            create(shop)
+        mock.produce(100, keys)
+        members.follow()
+        for step in range(STEPS):
+            awake = [m for m in members.running if m not in members.frozen]
+            what = rng.choice(["start", "stop", "kill", "freeze", "wake", "call", "rest"])
+            if what == "start" and len(members.running) < 3 or not awake:
+                members.follow(rng.choice(["50ms", "300ms", "1s"]))
+            elif what == "call" and len(members.running) < 3 and "KILL_SHIM" in os.environ:
+                at = {"KILL_AT": str(rng.randrange(1, 120)), "LD_PRELOAD": os.environ["KILL_SHIM"]}
+                members.follow("100ms", env=dict(at, ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0"))
+            elif what in ("stop", "kill"):
+                members.stop(rng.choice(members.running), signal.SIGTERM if what == "stop" else signal.SIGKILL)
+            elif what == "freeze" and len(members.frozen) < 2:
+                members.freeze(rng.choice(awake))
+            elif what == "wake" and members.frozen:
+                members.wake(rng.choice(members.frozen))
+            mock.produce(rng.randrange(1, 100), keys)
+            time.sleep(rng.choice([0.1, 0.5, 1, 2.5]))
+            for process in [m for m in members.running if m.poll() is not None]:
+                members.end(process)
+        members.drain()
+        if keys:
+            check_keys(shop, mock, keys)
+        else:
+            equal(ids(shop), list(range(mock.sent)))
+            equal(sorted(row["id"] for row in shop.duckdb_rows("ns.t")), list(range(mock.sent)))
+
+    return run
+
+
+def check_keys(shop, mock, keys):
+    """The last message of each key, which the broker's own order gives."""
+    told = {}
+    with Workshop() as other:
+        other.tarn("ingest", "ns.all", mock.url, "--create", "--schema", "key long, n long")
+        for row in other.cat("ns.all").rows:
+            told[row["key"]] = max(told.get(row["key"], -1), row["n"])
+    found = shop.duckdb_rows("ns.t")
+    equal(len(found), len(told))
+    equal({row["key"]: row["n"] for row in found}, told)
+    equal({row["key"]: row["n"] for row in shop.cat("ns.t").rows}, told)
+
+
+def rejects(shop, mock, members):
+    """Bad messages move the offsets too, and are told once."""
+    create(shop)
+    mock.produce(10)
+    mock.say("bad 1")
+    members.end(members.start("--rejects", "bad.ndjson"))
+    with open(shop.path("bad.ndjson")) as file:
+        equal(len(file.readlines()), 1)
+    mock.say("bad 2")
+    members.end(members.start("--rejects", "bad2.ndjson"))
+    members.end(members.start("--rejects", "bad3.ndjson"))
+    with open(shop.path("bad2.ndjson")) as file:
+        equal(json.loads(file.read())["reason"].split(":")[0], "topic t partition 2 offset 10")
+    equal(os.path.getsize(shop.path("bad3.ndjson")), 0)
+    equal(ids(shop), list(range(40)))
+
+
+def latest(shop, mock, members):
+    """Where the group begins is in the table from the first checkpoint on, of quiet partitions too."""
+    create(shop)
+    mock.produce(10)
+    process = members.start("--follow", "--kafka-property", "auto.offset.reset=latest")
+    time.sleep(5)
+    members.stop(process)
+    mock.produce(10)
+    members.end(members.start("--kafka-property", "auto.offset.reset=latest"))
+    equal(ids(shop), list(range(40, 80)))
+
+
+def expired(shop, mock, members):
+    """Offsets that went with expired snapshots are not made up."""
+    create(shop)
+    mock.produce(10)
+    members.end(members.start())
+    shop.write("more.ndjson", '{"id": 1000}\n')
+    shop.tarn("ingest", "ns.t", "more.ndjson")
+    table = shop.catalog().load_table("ns.t")
+    old = table.snapshots()[0].snapshot_id
+    table.maintenance.expire_snapshots().by_id(old).commit()
+    refused = shop.tarn("ingest", "ns.t", mock.url, *SETTINGS, check=False)
+    must_refuse(refused, "have expired", "tarn.offsets.g")
+    offsets = {"kafka": {"t": {str(p): 10 for p in range(4)}}}
+    shop.tarn("set", "ns.t", "tarn.offsets.g=" + json.dumps(offsets))
+    mock.produce(10)
+    members.end(members.start())
+    equal(ids(shop), list(range(80)) + [1000])
+
+
+def refusals(shop, mock, members):
+    create(shop)
+    for options, words in ((["--state", "st"], ["--state"]), (["--deletes", "vector", "--key", "id"], ["vector", "equality"]),
+                           (["--evolve"], ["--evolve"]), (["--mode", "replace-partitions"], ["append"]),
+                           (["--kafka-property", "partition.assignment.strategy=cooperative-sticky"], ["cooperative"])):
+        must_refuse(shop.tarn("ingest", "ns.t", mock.url, *SETTINGS, *options, check=False), *words)
+    must_refuse(shop.tarn("ingest", "ns.t", "x.ndjson", "--kafka-balance", check=False), "kafka://")
+    must_refuse(shop.tarn("ingest", "ns.new", mock.url, "--create", *SETTINGS, check=False), "--schema")
+    shop.tarn("create", "ns.p", "id long not null", "--identifier", "id", "--property", "tarn.row-deletes=position")
+    must_refuse(shop.tarn("ingest", "ns.p", mock.url, "--upsert", *SETTINGS, check=False), "index of keys", "equality")
+
+
+def main():
+    harness.need("pyarrow", "pyiceberg", "duckdb", "duckdb_extension_iceberg")
+    upsert = ("--upsert", "--key", "key", "--deletes", "equality")
+    cases = [("refusals", refusals, ()), ("shared", shared, ()), ("zombie", zombie, ()), ("rejects", rejects, ()), ("latest", latest, ()),
+             ("expired", expired, ()), ("chance", chance(SEED, 0), ()), ("chance-again", chance(SEED + 1, 0), ()),
+             ("chance-upsert", chance(SEED + 2, 7), upsert)]
+    for name, fn, options in cases:
+        if len(sys.argv) == 1 or name in sys.argv[1:]:
+            case(name, in_group, fn, 4, *options)
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
