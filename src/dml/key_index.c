@@ -144,6 +144,11 @@ static tarn_code open_db(key_index *index, tarn_error *err) {
     char *text = NULL;
     index->db = rocksdb_open_column_families(index->options, index->dir, 1, &name, &options,
                                              &index->family, &text);
+    if (text != NULL && strstr(text, "/LOCK") != NULL) {
+        rocksdb_free(text);
+        return err_set(err, TARN_IO, "key index %s is in use: another job has this state folder",
+                       index->dir);
+    }
     if (text != NULL) {
         tarn_str t = str_of(text);
         bool damaged = !str_starts_with(t, STR("IO error")) ||

@@ -357,6 +357,7 @@ static void test_one_process_at_a_time(void **state) {
     put_one(&f, 1, (key_location){file_number(&f, 1), 4});
     apply(&f, 5);
     assert_code(key_index_open(f.env, &f.options, &second, &err), TARN_IO);
+    assert_non_null(strstr(err.message, "is in use: another job has this state folder"));
     assert_null(second);
     assert_int_equal(find_one(&f, 1).position, 4);
     assert_int_equal(key_index_snapshot(f.index), 5);
