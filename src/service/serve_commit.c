@@ -31,7 +31,13 @@ tarn_code rest_fit_changes(tarn_arena *arena, tarn_store *store, const tarn_meta
             return TARN_OK;
         }
     }
-    return rebase_append(arena, store, base, sent, out, err);
+    tarn_code code = rebase_append(arena, store, base, sent, out, err);
+    if (code == TARN_NOT_FOUND) { /* a manifest list of the client's, or of an older head */
+        code =
+            err_set(err, TARN_CONFLICT,
+                    "requirement failed: the table has changed, and the commit could not follow");
+    }
+    return code;
 }
 
 static tarn_code make_commit(commit_job *job, tarn_arena *arena, const tarn_metadata *base,

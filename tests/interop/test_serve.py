@@ -416,6 +416,15 @@ def scans_are_planned():
         equal(server.ask("POST", "/v1/namespaces/ns/tables/none/plan", {})[1]["error"]["type"], "NoSuchTableException")
 
 
+def our_client_conforms():
+    """The catalogs' conformance suite, over our REST client and this service."""
+    program = os.environ.get("CONFORMANCE") or os.path.join(os.path.dirname(harness.binary()), "catalog_conformance")
+    with Workshop() as shop, Server(shop) as server:
+        done = subprocess.run([program], capture_output=True, text=True, timeout=250,
+                              env={**os.environ, "TARN_TEST_REST": server.url, "TARN_TEST_REST_WAREHOUSE": shop.path("warehouse")})
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+
+
 def duckdb_attaches():
     with Workshop() as shop, Server(shop) as server:
         db = harness.duckdb_connection("httpfs")
@@ -481,6 +490,18 @@ def roles_and_tokens():
             rename = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["z"], "name": "t"}}
             equal(ask(token, "POST", "/v1/tables/rename", rename), 404)
             equal(ask("reader-token", "GET", "/v1/namespaces/a/tables/t"), 403)
+            view = {"name": "v", "schema": schema, "properties": {}, "view-version": {
+                "version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["a"], "representations": []}}
+            equal([ask(t, "POST", "/v1/namespaces/a%1Fb/views", view) for t in (None, "reader-token", token)], [401, 403, 200])
+            equal(ask(token, "POST", "/v1/namespaces/z/views", view), 404)
+            equal([ask("reader-token", method, "/v1/namespaces/a%1Fb/views/v") for method in ("GET", "HEAD", "DELETE")], [200, 204, 403])
+            equal(ask("reader-token", "POST", "/v1/views/rename", {"source": {"namespace": ["a", "b"], "name": "v"},
+                                                                  "destination": {"namespace": ["a", "b"], "name": "w"}}), 403)
+            change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": []}
+            alien = dict(change, identifier={"namespace": ["z"], "name": "t"})
+            equal([ask(token, "POST", "/v1/transactions/commit", {"table-changes": [change, other]}) for other in (alien, change)], [404, 400])
+            equal(ask("reader-token", "POST", "/v1/transactions/commit", {"table-changes": [change]}), 403)
+            equal(ask("reader-token", "POST", "/v1/namespaces/a/tables/t/plan", {}), 403)
             from pyiceberg.catalog.rest import RestCatalog
             theirs = RestCatalog("rest", uri=server.url, credential="writer:s3cret&+%")
             theirs.load_table("a.t").append(rows(7).select(["id"]))
@@ -510,8 +531,8 @@ def wrong_starts():
 
 
 CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
-         views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, duckdb_attaches, wrong_requests,
-         roles_and_tokens, wrong_starts]
+         views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
+         duckdb_attaches, wrong_requests, roles_and_tokens, wrong_starts]
 
 
 def main():
