@@ -271,6 +271,37 @@ static void test_group_lost_swap(void **state) {
     test_env_done(env);
 }
 
+/* A sink that a later job took over commits nothing, also within one group. */
+static void tell_fenced(group_case *g) {
+    static const tarn_property later[] = {{{"sink", sizeof "sink" - 1}, {"s", sizeof "s" - 1}},
+                                          {{"epoch", sizeof "epoch" - 1}, {"2", sizeof "2" - 1}}};
+    static const tarn_property who[] = {
+        {{"sink", sizeof "sink" - 1}, {"s", sizeof "s" - 1}},
+        {{"operator", sizeof "operator" - 1}, {"o", sizeof "o" - 1}}};
+    static const tarn_property other[] = {{{"sink", sizeof "sink" - 1}, {"t", sizeof "t" - 1}}};
+    const commit_fence fences[] = {{{2, who}, STR("epoch"), 2},
+                                   {{2, who}, STR("epoch"), 1},
+                                   {{1, other}, STR("epoch"), 1},
+                                   {{2, who}, STR("epoch"), 2}};
+    static const tarn_code want[] = {TARN_OK, TARN_DENIED, TARN_OK, TARN_OK};
+    make_jobs(g, 4, true);
+    for (int i = 0; i < 4; i++) {
+        g->requests[i].fence = &fences[i];
+        g->requests[i].summary = (tarn_properties){2, later};
+    }
+    group_run(&g->group, g->jobs);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(g->jobs[i].code, want[i]);
+    }
+    check_snapshots(g, 3);
+    commit_remove(&g->c, &g->files[1]);
+}
+
+static void test_group_fenced(void **state) {
+    (void)state;
+    on_all_kinds(tell_fenced);
+}
+
 /* Snapshots older than the newest two go, and all that only they lived by. */
 static void tell_trim(group_case *g) {
     tarn_error err = TARN_ERROR_INIT;
@@ -329,6 +360,7 @@ int main(void) {
         cmocka_unit_test(test_group_refused),   cmocka_unit_test(test_group_repeated),
         cmocka_unit_test(test_group_rival),     cmocka_unit_test(test_group_lost_answer),
         cmocka_unit_test(test_group_lost_swap), cmocka_unit_test(test_group_trim),
+        cmocka_unit_test(test_group_fenced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
