@@ -232,7 +232,8 @@ static tarn_code seek_inputs(row_source *s, const json_value *list, tarn_error *
     tarn_str path;
     int32_t i = 0;
     for (const json_value *v = list->first; v != NULL; v = v->next, i++) {
-        if (!json_str(json_get(v, "path"), &path)) {
+        TRY(input_read_name(&s->setup.arena, json_get(v, "path"), &path, err));
+        if (path.data == NULL) {
             return err_set(err, TARN_INVALID, "the offsets name an input without a path");
         }
         if (i >= s->n || !str_is(path, s->inputs[i].path)) {

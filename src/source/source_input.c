@@ -484,18 +484,61 @@ static void put_position(const source_input *in, json_writer *w) {
     }
 }
 
+/* JSON has text only: a name that is none is its bytes as numbers, so that it is known again. */
+static void put_name(json_writer *w, tarn_str name) {
+    if (str_utf8_valid(name)) {
+        json_put_string(w, name);
+        return;
+    }
+    json_put_array(w);
+    for (size_t i = 0; i < name.len; i++) {
+        json_put_i64(w, (uint8_t)name.data[i]);
+    }
+    json_end_array(w);
+}
+
+tarn_code input_read_name(tarn_arena *arena, const json_value *value, tarn_str *out,
+                          tarn_error *err) {
+    size_t n = 0;
+    *out = STR_NULL;
+    if (!json_is(value, JSON_ARRAY)) {
+        (void)json_str(value, out);
+        return TARN_OK;
+    }
+    for (const json_value *v = value->first; v != NULL; v = v->next) {
+        n++;
+    }
+    char *bytes = arena_alloc(arena, n + 1);
+    if (bytes == NULL) {
+        return err_nomem(err);
+    }
+    n = 0;
+    for (const json_value *v = value->first; v != NULL; v = v->next) {
+        int64_t byte;
+        if (!json_i64(v, &byte) || byte < 1 || byte > UINT8_MAX) {
+            return TARN_OK;
+        }
+        bytes[n++] = (char)byte;
+    }
+    bytes[n] = '\0';
+    *out = str_make(bytes, n);
+    return TARN_OK;
+}
+
 void input_put(const source_input *in, json_writer *w) {
     json_put_object(w);
-    json_member_str(w, "path", str_of(in->path));
+    json_put_name(w, STR("path"));
+    put_name(w, str_of(in->path));
     if (in->kind == INPUT_FOLDER) {
         json_put_name(w, STR("files-done"));
         json_put_array(w);
         for (size_t i = 0; i < in->folder.done.count; i++) {
-            json_put_string(w, in->folder.done.entries[i].key);
+            put_name(w, in->folder.done.entries[i].key);
         }
         json_end_array(w);
         if (in->file != NULL) {
-            json_member_str(w, "file", in->name);
+            json_put_name(w, STR("file"));
+            put_name(w, in->name);
         }
     } else if (in->done) {
         json_member_bool(w, "done", true);
@@ -518,13 +561,15 @@ static tarn_code seek_folder(source_input *in, const json_value *offsets, tarn_e
     tarn_str name;
     const json_value *done = json_get(offsets, "files-done");
     for (const json_value *v = done != NULL ? done->first : NULL; v != NULL; v = v->next) {
-        if (!json_str(v, &name)) {
+        TRY(input_read_name(&in->names, v, &name, err));
+        if (name.data == NULL) {
             return err_set(err, TARN_INVALID, "the offsets of %s name a file that is no text",
                            in->path);
         }
         TRY(folder_note_done(&in->folder, name, err));
     }
-    if (json_str(json_get(offsets, "file"), &name)) {
+    TRY(input_read_name(&in->names, json_get(offsets, "file"), &name, err));
+    if (name.data != NULL) {
         in->name = arena_str(&in->names, name);
         in->file = store_join(&in->names, str_of(in->path), name);
         code = in->name.data != NULL && in->file != NULL ? TARN_OK : err_nomem(err);

@@ -72,6 +72,9 @@ void input_release(source_input *in);
 tarn_code input_next(source_input *in, int64_t timeout_ms, tarn_batch *out, const uint8_t **kinds,
                      tarn_error *err) TARN_MUST_USE;
 void input_put(const source_input *in, json_writer *w);
+/* A name as input_put writes it; data NULL: it is none. */
+tarn_code input_read_name(tarn_arena *arena, const json_value *value, tarn_str *out,
+                          tarn_error *err) TARN_MUST_USE;
 tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *err) TARN_MUST_USE;
 void input_progress(const source_input *in, int64_t *done, int64_t *total);
 

@@ -201,6 +201,26 @@ static void folders_give_each_file_once(void **state) {
     end(&f);
 }
 
+/* Offsets are JSON, and names any bytes. */
+static void names_that_are_no_text_are_known_again(void **state) {
+    (void)state;
+    fixture f;
+    const char *offsets = NULL;
+    begin(&f);
+    const char *file[] = {put(&f, "b\xff.ndjson", "wb", "{\"id\":3}\n{\"id\":4}\n")};
+    put(&f, "a\xc3(.ndjson", "wb", "{\"id\":1}\n{\"id\":2}\n");
+    const char *inputs[] = {f.folder};
+    stop_anywhere(&f, inputs, 1, -1, "1,2,3,4,");
+    assert_reads(read_some(&f, inputs, 1, NULL, -1, -1, &offsets));
+    seen_is(&f, "1,2,3,4,");
+    assert_reads(read_some(&f, inputs, 1, offsets, -1, -1, &offsets));
+    seen_is(&f, "");
+    stop_anywhere(&f, file, 1, -1, "3,4,");
+    assert_int_equal(read_some(&f, inputs, 1, "{\"inputs\":[{\"path\":[300]}]}", -1, -1, NULL),
+                     TARN_INVALID);
+    end(&f);
+}
+
 static void other_files_are_refused(void **state) {
     (void)state;
     fixture f;
@@ -403,6 +423,7 @@ static void memory_runs_out_anywhere(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(files_go_on_after_any_batch),
                                        cmocka_unit_test(folders_give_each_file_once),
+                                       cmocka_unit_test(names_that_are_no_text_are_known_again),
                                        cmocka_unit_test(other_files_are_refused),
                                        cmocka_unit_test(a_followed_file_waits_for_lines),
                                        cmocka_unit_test(a_file_is_rotated_while_it_is_followed),
