@@ -498,8 +498,15 @@ tarn_code text_change_value(text_decoder *d, const text_node *node, tarn_builder
 
 /* ---- envelopes ---- */
 
-static tarn_code note_image(text_decoder *d, const char **image) {
+static tarn_code refuse_twice(text_decoder *d, const char *name) {
+    return text_bad(d, &d->plan->root, "member \"%s\" of the envelope was there twice", name);
+}
+
+static tarn_code note_image(text_decoder *d, const char *name, const char **image) {
     const char *start = d->p;
+    if (*image != NULL) {
+        return refuse_twice(d, name);
+    }
     tarn_code code = text_json_skip(d);
     if (*start == '{') {
         *image = start;
@@ -538,13 +545,13 @@ static tarn_code scan_member(text_decoder *d, envelope *e, bool inner) {
         return code;
     }
     if (str_is(name, "before")) {
-        return note_image(d, &e->before);
+        return note_image(d, "before", &e->before);
     }
     if (str_is(name, "after")) {
-        return note_image(d, &e->after);
+        return note_image(d, "after", &e->after);
     }
     if (str_is(name, "op")) {
-        return note_op(d, &e->op);
+        return e->op != 0 ? refuse_twice(d, "op") : note_op(d, &e->op);
     }
     if (!inner && str_is(name, "schema")) {
         return read_schema(d);

@@ -110,7 +110,9 @@ static void bad_envelopes_are_told(void **state) {
           "{\"before\":{\"id\":1},\"after\":{\"id\":\"no\"},\"op\":\"u\"}\n"
           "{\"before\":[],\"op\":\"d\"}\n[]\n{\"op\":\"c\",\"after\":{\"id\":1}} x\n"
           "{\"op\":\"c\",\"after\":{\"id\":1,\"v\":\"__debezium_unavailable_value\"}}\n"
-          "{\"op\":\"c\",\"after\":{\"id\":1}}\n",
+          "{\"op\":\"c\",\"after\":{\"id\":1}}\n"
+          "{\"op\":\"c\",\"after\":{\"id\":2},\"after\":{\"id\":3}}\n"
+          "{\"op\":\"c\",\"after\":{\"id\":4},\"op\":\"d\"}\n",
           debezium, "I {\"id\":1,\"v\":null}\n",
           "1: there was no \"op\": this is no change envelope\n"
           "2: op \"t\" (truncate) is not taken: it names no row\n"
@@ -124,7 +126,9 @@ static void bad_envelopes_are_told(void **state) {
           "10: '[' at byte 1 stood where an object or null was expected\n"
           "11: 'x' at byte 29 stood where the end of the record was expected\n"
           "12: column v: the source left out the unchanged value (__debezium_unavailable_value); "
-          "let it send whole rows\n");
+          "let it send whole rows\n"
+          "14: member \"after\" of the envelope was there twice\n"
+          "15: member \"op\" of the envelope was there twice\n");
 }
 
 static void keys_stand_in_for_rows_that_are_gone(void **state) {
