@@ -135,6 +135,23 @@ def vectors():
                 equal(blobs[0].properties, {"referenced-data-file": entry["referenced_data_file"], "cardinality": str(entry["record_count"])})
 
 
+def vectors_of_two_sizes():
+    """A long vector and a short one in one Puffin file: other readers take the right one for each data file."""
+    import random
+    for long_ones, short_ones in ((1000, 50), (900, 20), (2000, 400)):
+        with harness.Workshop() as shop:
+            chance = random.Random(long_ones)
+            shop.tarn("create", "ns.t", "id long, f int", "--format-version", "3", "--property", "write.delete.mode=merge-on-read")
+            for number in (0, 1):
+                shop.write("in.ndjson", "".join('{"id": %d, "f": %d}\n' % (number * 3000 + i, number) for i in range(3000)))
+                shop.tarn("ingest", "ns.t", "in.ndjson")
+            gone = chance.sample(range(3000), long_ones) + [3000 + i for i in chance.sample(range(3000), short_ones)]
+            shop.tarn("delete", "ns.t", "--where", "id in (%s)" % ",".join(map(str, gone)))
+            want = sorted(set(range(6000)) - set(gone))
+            for found in (shop.cat("ns.t").rows, shop.duckdb_rows("ns.t"), shop.pyiceberg_rows("ns.t")):
+                equal(sorted(row["id"] for row in found), want)
+
+
 def equality():
     """Equality delete files: DuckDB and the command."""
     with harness.Workshop() as shop:
@@ -174,7 +191,7 @@ def shown():
     harness.must_refuse(bare, "b20_bare_blob.puffin", "PFA1")
 
 
-CASES = [positions, positions_by_partition, positions_avro, vectors, equality, sorted_files, shown]
+CASES = [positions, positions_by_partition, positions_avro, vectors, vectors_of_two_sizes, equality, sorted_files, shown]
 
 
 def main(names):

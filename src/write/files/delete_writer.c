@@ -4,6 +4,8 @@
  * and path, and writes them out: as rows of (file_path, pos), or as vectors into Puffin files. */
 #include "write/files/delete_writer.h"
 
+#include <stdlib.h>
+
 #include "base/map.h"
 #include "format/puffin/puffin.h"
 #include "iceberg/location.h"
@@ -569,17 +571,53 @@ done:
     return code;
 }
 
+typedef struct sized_vector {
+    delete_target *target;
+    size_t len, order;
+} sized_vector;
+
+static int compare_sized(const void *a, const void *b) {
+    const sized_vector *x = a;
+    const sized_vector *y = b;
+    if (x->len != y->len) {
+        return x->len < y->len ? -1 : 1;
+    }
+    return x->order < y->order ? -1 : 1;
+}
+
+/* Short vectors come before long ones: DuckDB 1.5 applies the wrong vector of a file where a long
+ * one stands before a short one, and says nothing. */
+static tarn_code sort_vectors(delete_writer *w, delete_target *const *targets, size_t n,
+                              tarn_buf *vector, sized_vector **out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sized_vector *sorted = ARENA_ARRAY(&w->round, sized_vector, n + 1);
+    if (sorted == NULL) {
+        return err_nomem(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        buf_reset(vector);
+        TRY(vector_encode(targets[i]->positions, vector, err));
+        sorted[i] = (sized_vector){targets[i], vector->len, i};
+    }
+    qsort(sorted, n, sizeof *sorted, compare_sized);
+    *out = sorted;
+done:
+    return code;
+}
+
 static tarn_code write_vectors(delete_writer *w, delete_target *const *targets, size_t n,
                                tarn_error *err) {
     tarn_code code = TARN_OK;
     open_vectors o = {0};
+    sized_vector *sorted;
     tarn_buf vector;
     buf_init(&vector, w->env, 0);
+    TRY(sort_vectors(w, targets, n, &vector, &sorted, err));
     for (size_t i = 0; i < n; i++) {
         if (o.puffin == NULL) {
             TRY(open_puffin(w, &o, err));
         }
-        TRY(write_vector(w, targets[i], &o, &vector, err));
+        TRY(write_vector(w, sorted[i].target, &o, &vector, err));
         if (i + 1 == n || o.bytes >= w->format.target_bytes || o.n >= VECTORS_MAX) {
             TRY(finish_puffin(w, &o, err));
         }
