@@ -414,6 +414,19 @@ def scans_are_planned():
             got, answer, _ = server.ask(method, path + tail, body)
             assert got == status and (kind is None or answer["error"]["type"] == kind), "%s %s: %d %s" % (method, tail, got, answer)
         equal(server.ask("POST", "/v1/namespaces/ns/tables/none/plan", {})[1]["error"]["type"], "NoSuchTableException")
+        grown = server.catalog().create_table("ns.grown", schema=rows().schema)
+        equal(server.ask("POST", "/v1/namespaces/ns/tables/grown/plan", {})[1]["file-scan-tasks"], [])
+        for i in range(3):
+            grown.append(rows(*range(i + 1)))
+        ids = [s.snapshot_id for s in grown.refresh().snapshots()]
+
+        def counts(**more):
+            answer = server.ask("POST", "/v1/namespaces/ns/tables/grown/plan", {k.replace("_", "-"): v for k, v in more.items()})[1]
+            return sorted(task["data-file"]["record-count"] for task in answer["file-scan-tasks"])
+        equal(counts(), [1, 2, 3])
+        equal(counts(snapshot_id=ids[1], use_snapshot_schema=True), [1, 2])
+        equal(counts(start_snapshot_id=ids[0], end_snapshot_id=ids[2]), [2, 3])  # what was appended between
+        equal(counts(end_snapshot_id=ids[1]), [1, 2])
 
 
 def our_client_conforms():
