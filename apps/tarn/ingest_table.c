@@ -186,11 +186,37 @@ static void warn_if_there(const ingest *in) {
     }
 }
 
+/* Whether --key names the column; quoted names are looked at without their quotes. */
+static bool is_key(const char *name) {
+    const char *at = ingest_options.key;
+    size_t len = strlen(name);
+    while (at != NULL && *at != '\0') {
+        at += strspn(at, " ,\"`");
+        size_t n = strcspn(at, ",\"`");
+        while (n > 0 && at[n - 1] == ' ') {
+            n--;
+        }
+        if (n == len && strncmp(at, name, n) == 0) {
+            return true;
+        }
+        at += strcspn(at, ",");
+    }
+    return false;
+}
+
+/* The table's columns as the input is read: a row without its key is a bad row of the input, with
+ * its line, and not a failure of the table. */
 static tarn_code read_schema(ingest *in) {
     if (in->schema.release != NULL) {
         in->schema.release(&in->schema);
     }
-    return tarn_table_schema_arrow(in->table, &in->schema, &the_app.err);
+    tarn_code code = tarn_table_schema_arrow(in->table, &in->schema, &the_app.err);
+    for (int64_t i = 0; code == TARN_OK && i < in->schema.n_children; i++) {
+        if (is_key(in->schema.children[i]->name)) {
+            in->schema.children[i]->flags &= ~(int64_t)ARROW_FLAG_NULLABLE;
+        }
+    }
+    return code;
 }
 
 tarn_code ingest_open_table(ingest *in) {

@@ -226,6 +226,13 @@ def bad_input():
         write(shop, "ok.ndjson", '{"op":"u","after":{"id":2,"v":"b"}}\n{"op":"d","before":{"id":77}}\n')
         shop.tarn("ingest", "ns.t", "ok.ndjson", "--format", "debezium-json")
         equal(table(shop, "ns.t"), [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+        # a row without its key is set aside with its line, though the table lets the column be null
+        shop.tarn("create", "ns.k", "id long, v string")
+        write(shop, "keys.ndjson", '{"id":1,"v":"a"}\n{"id":null,"v":"b"}\n{"v":"c"}\n')
+        shop.tarn("ingest", "ns.k", "keys.ndjson", "--upsert", "--key", "id", "--deletes", "equality", "--rejects", "set_aside.ndjson")
+        equal(table(shop, "ns.k"), [{"id": 1, "v": "a"}])
+        with open(shop.path("set_aside.ndjson")) as file:
+            equal([json.loads(line)["line"] for line in file], [2, 3])
         # a state folder of another table, of other inputs, of a file that is not the same
         shop.tarn("ingest", "ns.u", "short.ndjson", "--create", "--state", "st")
         must_refuse(refuse("short.ndjson", "--state", "st"), "table")
