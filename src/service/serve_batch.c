@@ -176,6 +176,21 @@ done:
 
 /* ---- the request ---- */
 
+/* REST specification, "Idempotency-Key": the same as a commit id. */
+static tarn_code take_key(service_request *r, commit_request *request, tarn_error *err) {
+    const char *key = request_header(r, "Idempotency-Key");
+    if (key == NULL || request->commit_id != NULL) {
+        return TARN_OK;
+    }
+    request->commit_id = arena_strdup(&r->arena, key);
+    if (request->commit_id == NULL) {
+        return err_nomem(err);
+    }
+    return commit_id_is_good(str_of(key))
+               ? TARN_OK
+               : err_set(err, TARN_INVALID, "header Idempotency-Key is not what it should be");
+}
+
 static tarn_code read_request(service_request *r, const json_value *body, bool fresh,
                               tarn_table_version **held, commit_job *job, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -186,6 +201,7 @@ static tarn_code read_request(service_request *r, const json_value *body, bool f
     }
     TRY(commit_queue_look(r->service->queues, &r->table, fresh, &version, err));
     TRY(commit_request_from_json(&r->arena, body, version->metadata, request, err));
+    TRY(take_key(r, request, err));
     TRY(check_request(r, version->metadata, request, err));
     if (request->table_uuid.len == 0) { /* partition values were read as this table's */
         request->table_uuid = arena_str(&r->arena, version->metadata->table_uuid);

@@ -66,6 +66,10 @@ def once_each():
             equal({a[0] for a in first + second}, {200})
             assert not any(a[1]["repeated"] for a in first) and all(a[1]["repeated"] for a in second)
             snapshots = [a[1]["snapshot-id"] for a in first]
+            body = {k: v for k, v in bodies[7].items() if k != "commit-id"}
+            status, answer, _ = server.ask("POST", RESULTS, body, **{"Idempotency-Key": "commit-7"})
+            equal((status, answer["snapshot-id"]), (200, snapshots[7]))
+            equal(server.ask("POST", RESULTS, body, **{"Idempotency-Key": "two words"})[0], 400)
             equal([a[1]["snapshot-id"] for a in second], snapshots)
             assert len(set(snapshots)) < 60, "no two appends shared a snapshot"
             equal(ids(server), list(range(60)))

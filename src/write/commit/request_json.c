@@ -163,7 +163,14 @@ static tarn_code get_kind(const json_value *json, commit_kind *out, tarn_error *
     return bad_member("kind", err);
 }
 
-/* An id is a line of visible characters. */
+bool commit_id_is_good(tarn_str id) {
+    bool good = id.len > 0 && id.len <= MAX_ID_BYTES;
+    for (size_t i = 0; good && i < id.len; i++) {
+        good = (uint8_t)id.data[i] > 0x20 && id.data[i] != 0x7f;
+    }
+    return good;
+}
+
 static tarn_code get_commit_id(tarn_arena *arena, const json_value *json, const char **out,
                                tarn_error *err) {
     tarn_str text;
@@ -172,13 +179,8 @@ static tarn_code get_commit_id(tarn_arena *arena, const json_value *json, const 
     if (code != TARN_OK || text.data == NULL) {
         return code;
     }
-    if (text.len == 0 || text.len > MAX_ID_BYTES) {
+    if (!commit_id_is_good(text)) {
         return bad_member("commit-id", err);
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        if ((uint8_t)text.data[i] <= 0x20 || text.data[i] == 0x7f) {
-            return bad_member("commit-id", err);
-        }
     }
     *out = arena_str(arena, text).data;
     return *out != NULL ? TARN_OK : err_nomem(err);

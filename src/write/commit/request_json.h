@@ -10,6 +10,8 @@
 bool commit_request_can_travel(const commit_request *request);
 tarn_code commit_request_put_json(const commit_request *request, tarn_buf *out,
                                   tarn_error *err) TARN_MUST_USE;
+/* A line of visible characters that is not too long. */
+bool commit_id_is_good(tarn_str id);
 /* Into arena. m gives the types of partitions. INVALID, CONFLICT as file_from_json; whether what it
  * says is true is the caller's to find out. */
 tarn_code commit_request_from_json(tarn_arena *arena, const json_value *json,
