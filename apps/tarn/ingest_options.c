@@ -7,6 +7,7 @@
 #include "ingest.h"
 
 #define DEFAULT_INTERVAL_MS 10000 /* of streams that do not end by themselves */
+#define KEYED_ROWS_A_MB     1600  /* of a checkpoint whose keys memory alone holds */
 
 ingest_choices ingest_options;
 
@@ -116,7 +117,8 @@ const opt_command ingest_command = {
     "table: partitions move among them when one starts, stops or is killed. Where each partition "
     "stands is kept in the table's snapshots, with the rows, so every message is there once. With "
     "--upsert and change streams a key's messages must always come in one partition (so producers "
-    "key them), and rows are taken away by --deletes equality.\n\nExamples:\n"
+    "key them), rows are taken away by --deletes equality, and a checkpoint is made at least every "
+    "200000 rows unless --checkpoint-rows or --memory-mb say otherwise.\n\nExamples:\n"
     "  tarn ingest app.flights flights.csv.gz --create --null-text NA \\\n"
     "      --partition-by \"month(time_hour), bucket(16, carrier)\" --checkpoint-rows 100000\n"
     "  zcat events.ndjson.gz | tarn ingest app.events - --format ndjson --rejects bad.ndjson\n"
@@ -201,7 +203,7 @@ static int check_bad_rows(void) {
 }
 
 static int check_balance(void) {
-    const ingest_choices *o = &ingest_options;
+    ingest_choices *o = &ingest_options;
     if (!o->kafka_balance) {
         return 0;
     }
@@ -222,6 +224,9 @@ static int check_balance(void) {
     }
     if (o->create && o->schema == NULL) {
         return app_usage("--create with --kafka-balance needs --schema");
+    }
+    if (o->checkpoint_rows == 0 && (o->upsert || ingest_is_change_stream())) {
+        o->checkpoint_rows = (o->memory_mb > 0 ? o->memory_mb : 128) * KEYED_ROWS_A_MB;
     }
     return 0;
 }

@@ -141,10 +141,11 @@ static tarn_code spill(key_map *m, const key_targets *targets, tarn_error *err) 
     key_index *scratch = NULL;
     memset(&options, 0, sizeof options);
     if (m->scratch_dir == NULL) {
-        return err_set(err, TARN_LIMIT,
-                       "the keys of one checkpoint took more than %zu bytes; a sink with a state "
-                       "folder keeps them on disk",
-                       m->memory_bytes);
+        return err_set(
+            err, TARN_LIMIT,
+            "the keys of one checkpoint took more than %zu bytes: make checkpoints of fewer "
+            "rows, or give more memory; a sink with a state folder keeps them on disk",
+            m->memory_bytes);
     }
     options.dir = m->scratch_dir;
     options.memory_bytes = m->memory_bytes;
