@@ -225,6 +225,7 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     memset(&request, 0, sizeof request);
     bool row_delta = w->n_deletes > 0 || w->n_removed_deletes > 0;
     request.kind = row_delta ? COMMIT_ROW_DELTA : c->options.append;
+    request.merge = row_delta; /* as Iceberg's row deltas do */
     request.added = w->files;
     request.n_added = w->n_files;
     request.added_deletes = w->deletes;

@@ -688,7 +688,7 @@ tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out, tarn
     if (code == TARN_CONFLICT && fits_no_more(s, out)) {
         give_up(s, code, err);
     }
-    /* One that failed and is still there is committed later on, with what the indexes hold of it. */
+    /* One that failed and is still there is committed later, with what the indexes hold of it. */
     bool ended = out->kind == TARN_COMMITTED || s->committer.pending == NULL;
     if (is_indexed(s) && ended && (out->kind == TARN_COMMITTED || code != TARN_OK)) {
         follow_commit(s, out, base);

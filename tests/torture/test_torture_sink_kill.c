@@ -22,7 +22,9 @@ static int run_child(const sink_case *t, const flow *f, int64_t k, bool after) {
     tarn_env *env = NULL;
     memset(&child.c.plan, 0, sizeof child.c.plan);
     child.c.catalog = NULL;
-    child.options.state_dir = str_of(child.state_dir);
+    if (!f->shared) {
+        child.options.state_dir = str_of(child.state_dir);
+    }
     if (tarn_env_new(NULL, &env, &e) != TARN_OK) {
         return 2;
     }
