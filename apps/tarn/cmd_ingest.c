@@ -80,12 +80,13 @@ static int finish(ingest *in, tarn_code code) {
         return 0;
     }
     int status = app_fail(code);
+    /* with a state more may be read than committed by now */
+    int64_t rows = ingest_options.state != NULL ? in->committed_rows : in->rows - in->waiting;
     if (in->commits > 0) {
         fprintf(stderr,
                 "tarn: %" PRId64 " row%s of %" PRId64 " commit%s stay; what was read after them is "
                 "not in the table\n",
-                in->rows - in->waiting, app_plural(in->rows - in->waiting), in->commits,
-                app_plural(in->commits));
+                rows, app_plural(rows), in->commits, app_plural(in->commits));
     } else if (in->created) {
         fprintf(stderr, "tarn: table %s was made and is empty\n", in->table_name);
     }

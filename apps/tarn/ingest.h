@@ -45,13 +45,14 @@ typedef struct ingest {
     FILE *rejects;
     bool skip_bad;
     bool rejects_failed; /* a row could not be set aside */
+    bool unsettled;      /* a checkpoint may be on its way still */
     bool created;
     bool streaming;    /* rows are waited for for a while only: the clock, or a signal, may call */
     long rejects_kept; /* bytes of rejects that belong to commits */
     int32_t rewinds;   /* one behind the other */
     bool rewound;      /* the last checkpoint was refused, and its rows come again */
     int64_t rows, waiting, rejected, rejected_before, commits, files, checkpoints;
-    int64_t last_snapshot;
+    int64_t last_snapshot, committed_rows;
     int64_t conflicts, commits_before; /* checkpoints that had to be made again; at the last one */
     int tries;                         /* since the last commit */
     struct timespec started, checkpointed;
@@ -93,6 +94,8 @@ tarn_code ingest_rejects_error(void);
 int ingest_on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason);
 tarn_code ingest_run(ingest *in);
 tarn_code ingest_checkpoint(ingest *in);
+/* Waits until every checkpoint is in the table. */
+tarn_code ingest_flush(ingest *in);
 /* SIGINT and SIGTERM end the stream with a checkpoint; a second one cancels. */
 void ingest_catch_signals(void);
 bool ingest_was_stopped(void);
@@ -107,8 +110,8 @@ tarn_code ingest_go_on(ingest *in);
 double ingest_seconds_since(const struct timespec *start);
 void ingest_show_progress(ingest *in);
 void ingest_end_progress(const ingest *in);
-/* After a checkpoint: --metrics and --log. */
-tarn_code ingest_report(ingest *in);
+/* After a checkpoint, or when those before it were committed: --metrics and --log. */
+tarn_code ingest_report(ingest *in, const char *event);
 void ingest_print_result(const ingest *in);
 
 #endif

@@ -131,12 +131,12 @@ static tarn_code write_metrics(const ingest *in) {
     return code;
 }
 
-static void write_log(const ingest *in) {
+static void write_log(const ingest *in, const char *event) {
     text t = {0};
     const tarn_sink_numbers *last = &in->stats.last;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    text_add(&t, "{\"event\":\"checkpoint\",\"time-ms\":%" PRId64 ",\"table\":",
+    text_add(&t, "{\"event\":\"%s\",\"time-ms\":%" PRId64 ",\"table\":", event,
              (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
     text_add_json(&t, in->table_name);
     text_add(&t,
@@ -156,9 +156,9 @@ static void write_log(const ingest *in) {
     free(t.data);
 }
 
-tarn_code ingest_report(ingest *in) {
+tarn_code ingest_report(ingest *in, const char *event) {
     if (ingest_options.log != NULL) {
-        write_log(in);
+        write_log(in, event);
     }
     return ingest_options.metrics != NULL ? write_metrics(in) : TARN_OK;
 }

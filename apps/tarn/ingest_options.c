@@ -306,6 +306,7 @@ void ingest_fill_sink(const ingest *in, tarn_sink_options *o) {
     o->key = c->key;
     o->deletes = c->deletes;
     o->state_dir = c->state;
+    o->background = c->state != NULL;
     o->sink_id = c->sink_id;
     o->accept_rollback = c->accept_rollback;
     o->table_offsets = !c->kafka_balance        ? NULL

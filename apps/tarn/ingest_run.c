@@ -123,23 +123,38 @@ static char *offsets_of_source(char *offsets) {
     return source + strlen("\"source\":");
 }
 
+/* Totals are the sink's, and an ingest may have several one after the other. */
 static void note_outcome(ingest *in, const tarn_outcome *outcome) {
+    tarn_sink_numbers before = in->stats.total;
+    const tarn_sink_numbers *now = &in->stats.total;
     in->outcome = *outcome;
     in->commit_seconds = ingest_seconds_since(&in->checkpointed);
-    in->checkpoints++;
     in->stats = (tarn_sink_stats)TARN_SINK_STATS_INIT;
     tarn_sink_stats_get(in->sink, &in->stats);
-    in->sum.rows += in->stats.last.rows;
-    in->sum.deleted_rows += in->stats.last.deleted_rows;
-    in->sum.data_files += in->stats.last.data_files;
-    in->sum.delete_files += in->stats.last.delete_files;
-    in->sum.bytes += in->stats.last.bytes;
-    in->sum.retries += in->stats.last.retries;
+    in->sum.rows += now->rows - before.rows;
+    in->sum.deleted_rows += now->deleted_rows - before.deleted_rows;
+    in->sum.data_files += now->data_files - before.data_files;
+    in->sum.delete_files += now->delete_files - before.delete_files;
+    in->sum.bytes += now->bytes - before.bytes;
+    in->sum.retries += now->retries - before.retries;
+    in->commits += now->commits - before.commits;
     if (outcome->state == TARN_COMMIT_DONE) {
-        in->commits++;
         in->files += outcome->files_added;
+        in->committed_rows += outcome->rows;
         in->last_snapshot = outcome->snapshot_id;
     }
+}
+
+/* The source hears of what is in the table, not of what is on its way there. */
+static tarn_code tell_source(ingest *in) {
+    char *offsets = NULL;
+    tarn_code code = tarn_sink_offsets(in->sink, &offsets, &the_app.err);
+    if (code == TARN_OK && offsets != NULL) {
+        const char *source = offsets_of_source(offsets);
+        code = source != NULL ? tarn_source_committed(in->source, source, &the_app.err) : TARN_OK;
+    }
+    tarn_text_free(the_app.env, offsets);
+    return code;
 }
 
 /* Bad rows are set aside before the good ones around them are there. */
@@ -161,7 +176,9 @@ tarn_code ingest_checkpoint(ingest *in) {
             code = tarn_sink_checkpoint(in->sink, offsets, &outcome, &the_app.err);
         }
         if (code == TARN_OK) {
-            code = tarn_source_committed(in->source, source, &the_app.err);
+            code = ingest_options.state != NULL
+                       ? tell_source(in)
+                       : tarn_source_committed(in->source, source, &the_app.err);
         }
     }
     free(offsets);
@@ -171,12 +188,31 @@ tarn_code ingest_checkpoint(ingest *in) {
         return ingest_rewind(in, code);
     }
     if (code == TARN_OK) {
+        in->checkpoints++;
+        in->unsettled = ingest_options.state != NULL; /* then commits come behind */
         note_outcome(in, &outcome);
         in->rewinds = 0;
         in->rejects_kept = in->rejects != NULL ? ftell(in->rejects) : 0;
-        code = ingest_report(in);
+        code = ingest_report(in, "checkpoint");
         in->rejected_before = in->rejected;
         in->waiting = 0;
+    }
+    return code;
+}
+
+tarn_code ingest_flush(ingest *in) {
+    tarn_outcome outcome = TARN_OUTCOME_INIT;
+    if (!in->unsettled) {
+        return TARN_OK;
+    }
+    in->unsettled = false;
+    tarn_code code = tarn_sink_flush(in->sink, &outcome, &the_app.err);
+    if (code == TARN_OK) {
+        code = tell_source(in);
+    }
+    if (code == TARN_OK) {
+        note_outcome(in, &outcome);
+        code = ingest_report(in, "committed");
     }
     return code;
 }
@@ -271,6 +307,8 @@ static tarn_code read_on(ingest *in, bool *ended) {
                                       &kinds, ended, &the_app.err);
     if (code == TARN_OK && array.release != NULL) {
         code = write_rows(in, &schema, &array, kinds);
+    } else if (code == TARN_OK && !*ended) {
+        code = ingest_flush(in); /* there is time for it */
     }
     return code == TARN_OK && ingest_options.kafka_balance ? ingest_balance(in) : code;
 }
@@ -288,7 +326,8 @@ static tarn_code run_stream(ingest *in) {
         }
         ingest_show_progress(in);
     }
-    return code == TARN_OK && !ended ? ingest_checkpoint(in) : code;
+    code = code == TARN_OK && !ended ? ingest_checkpoint(in) : code;
+    return code == TARN_OK ? ingest_flush(in) : code;
 }
 
 tarn_code ingest_run(ingest *in) {

@@ -245,7 +245,12 @@ tarn_code ingest_open_table(ingest *in) {
 tarn_code ingest_open_sink(ingest *in) {
     tarn_sink_options o;
     ingest_fill_sink(in, &o);
-    return tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
+    tarn_code code = tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
+    if (code == TARN_OK) {
+        in->stats = (tarn_sink_stats)TARN_SINK_STATS_INIT;
+        tarn_sink_stats_get(in->sink, &in->stats);
+    }
+    return code;
 }
 
 tarn_code ingest_reopen_sink(ingest *in) {
@@ -374,6 +379,7 @@ tarn_code ingest_evolve(ingest *in, const struct ArrowSchema *batch) {
     if (edits.len > 1) {
         text_add(&edits, "]");
         code = in->waiting > 0 ? ingest_checkpoint(in) : TARN_OK; /* in the columns of before */
+        code = code == TARN_OK ? ingest_flush(in) : code;
         if (code == TARN_OK) {
             tarn_sink_free(in->sink);
             in->sink = NULL;

@@ -51,12 +51,16 @@ typedef struct tarn_sink_options {
                                   checkpoints, in its snapshots, instead of a state_dir: for sources
                                   that share their input with others (tarn_source_options'
                                   kafka_balance). NULL: it does not. @borrow */
+    bool background; /* checkpoints become durable and are committed beside the writing that goes
+                        on, several with one move of the table's pointer where the disk is slower
+                        than the stream. Needs state_dir; with deletes by position or by vector it
+                        has no effect */
 } tarn_sink_options;
 
 #define TARN_SINK_OPTIONS_INIT                                                                     \
     {                                                                                              \
         sizeof(tarn_sink_options), TARN_SINK_APPEND, NULL, NULL, false, 0, NULL, false, NULL,      \
-            NULL, NULL, NULL, 0, NULL, 0, false, false, NULL                                       \
+            NULL, NULL, NULL, 0, NULL, 0, false, false, NULL, false                                \
     }
 
 TARN_API TARN_MUST_USE tarn_code
@@ -102,12 +106,23 @@ TARN_API TARN_MUST_USE tarn_code tarn_sink_offsets(tarn_sink *sink, /* @borrow *
  * With table_offsets: offsets are a balanced source's, from where to where its rows were read, and
  * the commit is refused with CONFLICT where the table does not stand where they begin, since
  * somebody else read those rows: they are dropped, and read again from tarn_sink_offsets, as after
- * COMMIT_UNKNOWN. @since 0.2 */
+ * COMMIT_UNKNOWN.
+ *
+ * With background it only hands the checkpoint over: outcome is that of what was committed since it
+ * was last asked (the last snapshot; rows and files of all), TARN_COMMIT_NONE where nothing was,
+ * and a failure is one of an earlier checkpoint: then the sink is to be opened again, to go on from
+ * tarn_sink_offsets. tarn_sink_commit waits. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code
 tarn_sink_checkpoint(tarn_sink *sink,       /* @borrow */
                      const char *offsets,   /* @borrow, may be NULL */
                      tarn_outcome *outcome, /* @borrow */
                      tarn_error *err /* @borrow, may be NULL */);
+/* With background: waits until every checkpoint so far is committed; outcome as from
+ * tarn_sink_checkpoint. Else, or when nothing is under way, there is nothing to wait for:
+ * TARN_COMMIT_NONE. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code tarn_sink_flush(tarn_sink *sink,       /* @borrow */
+                                                 tarn_outcome *outcome, /* @borrow */
+                                                 tarn_error *err /* @borrow, may be NULL */);
 /* What a sink did: since it was opened, and by the last checkpoint. */
 typedef struct tarn_sink_numbers {
     int64_t checkpoints;  /* with or without rows */

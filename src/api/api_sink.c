@@ -73,6 +73,7 @@ static tarn_code read_options(tarn_sink *sink, const tarn_sink_options *o, tarn_
     to->distribution = str_of(o->distribution);
     to->upsert = o->upsert;
     to->accept_rollback = o->accept_rollback;
+    to->background = o->background;
     to->changes = o->changes || o->key != NULL || o->deletes != NULL;
     to->deletes = str_of(o->deletes);
     to->shared_offsets = str_of(o->table_offsets);
@@ -122,6 +123,25 @@ tarn_code tarn_sink_open(tarn_table *table, const tarn_sink_options *options, ta
     sink = NULL;
 done:
     tarn_sink_free(sink);
+    return code;
+}
+
+/* The rest of a poll or flush. */
+static void show_progress(tarn_sink *sink, sink_progress *progress, tarn_outcome *outcome) {
+    if (outcome != NULL && (progress->any || progress->commit.kind == TARN_OUTCOME_UNKNOWN)) {
+        api_fill_outcome(outcome, &progress->commit);
+        outcome->rows = progress->rows;
+        outcome->files_added = progress->files;
+    }
+    table_version_release(progress->commit.version);
+    show_version(sink);
+}
+
+static tarn_code poll_sink(tarn_sink *sink, bool wait, tarn_outcome *outcome, tarn_error *err) {
+    sink_progress progress;
+    tarn_code code =
+        wait ? sink_flush(sink->job, &progress, err) : sink_poll(sink->job, &progress, err);
+    show_progress(sink, &progress, outcome);
     return code;
 }
 
@@ -285,6 +305,10 @@ tarn_code tarn_sink_checkpoint(tarn_sink *sink, const char *offsets, tarn_outcom
     if (sink->mode == TARN_SINK_OVERWRITE) {
         return commit_overwrite(sink, outcome, err);
     }
+    if (sink_is_background(sink->job)) {
+        TRY(sink_push(sink->job, offsets, err));
+        return poll_sink(sink, false, outcome, err);
+    }
     TRY(sink_precommit(sink->job, offsets, &checkpoint, err));
     code = sink_commit(sink->job, checkpoint, &commit, err);
     api_fill_outcome(outcome, &commit);
@@ -297,23 +321,36 @@ done:
     return code;
 }
 
+tarn_code tarn_sink_flush(tarn_sink *sink, tarn_outcome *outcome, tarn_error *err) {
+    API_ERROR(err);
+    api_reset_outcome(outcome);
+    return sink_is_background(sink->job) ? poll_sink(sink, true, outcome, err) : TARN_OK;
+}
+
 tarn_code tarn_sink_commit(tarn_sink *sink, tarn_outcome *outcome, tarn_error *err) {
-    return tarn_sink_checkpoint(sink, NULL, outcome, err);
+    if (!sink_is_background(sink->job)) {
+        return tarn_sink_checkpoint(sink, NULL, outcome, err);
+    }
+    API_ERROR(err);
+    api_reset_outcome(outcome);
+    tarn_code code = sink_push(sink->job, NULL, err);
+    return code == TARN_OK ? poll_sink(sink, true, outcome, err) : code;
 }
 
 tarn_code tarn_sink_offsets(tarn_sink *sink, char **out, tarn_error *err) {
     API_ERROR(err);
     tarn_code code = TARN_OK;
     tarn_buf text;
-    tarn_str offsets = sink_offsets(sink->job);
+    bool has;
     *out = NULL;
     buf_init(&text, sink->env, 0);
     if (sink->options.shared_offsets.len > 0) {
         TRY(sink_shared_offsets(sink->job, &text, err));
-    } else if (offsets.data != NULL) {
-        TRY(buf_append_str(&text, offsets, err));
+        has = text.len > 0;
+    } else {
+        TRY(sink_read_offsets(sink->job, &text, &has, err));
     }
-    if (text.len > 0) {
+    if (has) {
         return api_give_text(sink->env, &text, out, err);
     }
 done:

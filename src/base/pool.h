@@ -39,6 +39,17 @@ tarn_code pool_for_blocking(size_t count,
                             tarn_code (*run)(void *ctx, size_t index, tarn_error *err), void *ctx,
                             tarn_error *err) TARN_MUST_USE;
 
+/* One piece of such work beside the caller, on a thread made for it. Where no thread can be had,
+ * start does it at once. Locks that run takes may not be held at start and join. */
+typedef struct pool_errand {
+    void (*run)(void *ctx);
+    void *ctx;
+    pthread_t thread;
+    bool started; /* and not joined */
+} pool_errand;
+void pool_errand_start(pool_errand *errand, void (*run)(void *ctx), void *ctx);
+void pool_errand_join(pool_errand *errand); /* also of one that was not started: nothing */
+
 /* Made and freed by env only. */
 struct tarn_pool *pool_new(tarn_env *env, uint32_t threads);
 void pool_free(struct tarn_pool *pool);

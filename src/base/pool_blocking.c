@@ -1,5 +1,6 @@
 /* base/pool_blocking.c - work that waits for the system (fsync) on threads of its own, made for one
- * call: waiting for a disk must not hold the workers, and a disk merges what waits at once. */
+ * call or errand: waiting for a disk must not hold the workers, and a disk merges what waits at
+ * once. */
 #include "base/pool.h"
 
 #include <signal.h>
@@ -71,4 +72,31 @@ tarn_code pool_for_blocking(size_t count,
         *err = work.error;
     }
     return work.failed_at < count ? work.code : TARN_OK;
+}
+
+static void *run_errand(void *arg) {
+    pool_errand *errand = arg;
+    errand->run(errand->ctx);
+    return NULL;
+}
+
+void pool_errand_start(pool_errand *errand, void (*run)(void *ctx), void *ctx) {
+    sigset_t all;
+    sigset_t before;
+    errand->run = run;
+    errand->ctx = ctx;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    errand->started = pthread_create(&errand->thread, NULL, run_errand, errand) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!errand->started) {
+        run(ctx);
+    }
+}
+
+void pool_errand_join(pool_errand *errand) {
+    if (errand->started) {
+        (void)pthread_join(errand->thread, NULL);
+        errand->started = false;
+    }
 }

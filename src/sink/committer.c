@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define MAX_CHAIN 64 /* snapshots of one swap */
+
 void committer_init(committer *c, tarn_env *env, const committer_options *options) {
     memset(c, 0, sizeof *c);
     c->env = env;
@@ -182,14 +184,15 @@ static tarn_code make_summary(base_check *check, tarn_properties *out, tarn_erro
 }
 
 /* What check_base asks, for a catalog that decides by itself. */
-static const commit_fence *make_fence(const committer *c, tarn_property of[2], commit_fence *out) {
+static const commit_fence *make_fence(committer *c) {
     if (c->options.state == NULL) {
         return NULL;
     }
-    of[0] = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
-    of[1] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
-    *out = (commit_fence){{2, of}, STR(SINK_KEY_EPOCH), sink_state_epoch(c->options.state)};
-    return out;
+    c->fenced[0] = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
+    c->fenced[1] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
+    c->fence =
+        (commit_fence){{2, c->fenced}, STR(SINK_KEY_EPOCH), sink_state_epoch(c->options.state)};
+    return &c->fence;
 }
 
 /* A vector holds all deletes of its file, so none may have come since. */
@@ -202,13 +205,48 @@ static bool has_vectors(const write_result *w) {
     return false;
 }
 
-static void count_commit(committer *c, const commit_outcome *out, int64_t ms) {
+static void count_commit(committer *c, const commit_outcome *out, int64_t n, int64_t ms) {
     committer_counts *both[2] = {&c->counts, &c->last};
     for (int i = 0; i < 2; i++) {
-        both[i]->commits += out->kind == TARN_COMMITTED ? 1 : 0;
+        both[i]->commits += out->kind == TARN_COMMITTED ? n : 0;
         both[i]->retries += out->attempts > 1 ? out->attempts - 1 : 0;
         both[i]->commit_ms += ms;
     }
+}
+
+static tarn_code fill_request(base_check *check, commit_request *request, tarn_error *err) {
+    committer *c = check->committer;
+    const sink_delta *d = check->delta;
+    tarn_code code = TARN_OK;
+    const write_result *w = &d->written;
+    bool row_delta = w->n_deletes > 0 || w->n_removed_deletes > 0;
+    memset(request, 0, sizeof *request);
+    request->kind = row_delta ? COMMIT_ROW_DELTA : c->options.append;
+    request->merge = row_delta; /* as Iceberg's row deltas do */
+    request->added = w->files;
+    request->n_added = w->n_files;
+    request->added_deletes = w->deletes;
+    request->n_added_deletes = w->n_deletes;
+    request->removed_deletes = w->removed_deletes;
+    request->n_removed_deletes = w->n_removed_deletes;
+    request->referenced = w->referenced;
+    request->n_referenced = w->n_referenced;
+    request->check_new_deletes = has_vectors(w) && w->n_referenced > 0;
+    request->branch = c->options.branch;
+    request->from_snapshot_id = w->n_referenced > 0 ? d->base_snapshot_id : TARN_NO_SNAPSHOT;
+    c->mine = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
+    request->mine = c->options.sink_id.len > 0 ? &c->mine : NULL; /* what came before is known */
+    request->commit_id = c->options.state != NULL ? d->commit_id : NULL;
+    request->allow_empty = is_empty(d);
+    request->table_uuid = c->options.table_uuid;
+    request->share = c->options.sink_id.len == 0;
+    request->fence = make_fence(c);
+    request->check = check_base;
+    request->check_ctx = check;
+    TRY(make_summary(check, &request->summary, err));
+    request->check_each = check->shared != NULL;
+done:
+    return code;
 }
 
 static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *out,
@@ -216,42 +254,14 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     tarn_code code = TARN_OK;
     tarn_arena arena;
     commit_request request;
-    commit_fence fence;
-    tarn_property fenced[2];
-    const write_result *w = &d->written;
     arena_init(&arena, c->env);
     memset(out, 0, sizeof *out);
     out->snapshot_id = TARN_NO_SNAPSHOT;
-    memset(&request, 0, sizeof request);
-    bool row_delta = w->n_deletes > 0 || w->n_removed_deletes > 0;
-    request.kind = row_delta ? COMMIT_ROW_DELTA : c->options.append;
-    request.merge = row_delta; /* as Iceberg's row deltas do */
-    request.added = w->files;
-    request.n_added = w->n_files;
-    request.added_deletes = w->deletes;
-    request.n_added_deletes = w->n_deletes;
-    request.removed_deletes = w->removed_deletes;
-    request.n_removed_deletes = w->n_removed_deletes;
-    request.referenced = w->referenced;
-    request.n_referenced = w->n_referenced;
-    request.check_new_deletes = has_vectors(w) && w->n_referenced > 0;
-    request.branch = c->options.branch;
-    request.from_snapshot_id = w->n_referenced > 0 ? d->base_snapshot_id : TARN_NO_SNAPSHOT;
-    const tarn_property mine = {STR(SINK_KEY_ID), c->options.sink_id};
-    request.mine = c->options.sink_id.len > 0 ? &mine : NULL; /* an earlier checkpoint is known */
-    request.commit_id = c->options.state != NULL ? d->commit_id : NULL;
-    request.allow_empty = is_empty(d);
-    request.table_uuid = c->options.table_uuid;
-    request.share = c->options.sink_id.len == 0;
-    request.fence = make_fence(c, fenced, &fence);
     base_check check = {c, d, &arena, NULL};
-    request.check = check_base;
-    request.check_ctx = &check;
-    TRY(make_summary(&check, &request.summary, err));
-    request.check_each = check.shared != NULL;
+    TRY(fill_request(&check, &request, err));
     int64_t started = env_now_ms(c->env);
     code = commit_run(c->env, c->options.catalog, c->options.ident, NULL, &request, out, err);
-    count_commit(c, out, env_now_ms(c->env) - started);
+    count_commit(c, out, 1, env_now_ms(c->env) - started);
 done:
     arena_release(&arena);
     return code;
@@ -359,6 +369,99 @@ static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err
     return finish_first(c, out->snapshot_id, err);
 }
 
+/* ---- several at once ---- */
+
+/* A delta whose snapshot does not depend on what others did meanwhile: it can be made on snapshots
+ * that are not in the table yet. */
+static bool is_chainable(const committer *c, const sink_delta *d) {
+    return c->options.state != NULL && c->options.append != COMMIT_REPLACE_PARTITIONS &&
+           !is_empty(d) && d->written.n_referenced == 0 && d->written.n_removed_deletes == 0;
+}
+
+static int32_t count_chain(const committer *c, int64_t up_to) {
+    int32_t n = 0;
+    const sink_pending *p = c->pending;
+    while (p != NULL && p->delta.checkpoint <= up_to && n < MAX_CHAIN &&
+           is_chainable(c, &p->delta)) {
+        n++;
+        p = p->next;
+    }
+    return n;
+}
+
+static tarn_code make_requests(committer *c, tarn_arena *arena, int32_t n, commit_request *requests,
+                               tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const sink_pending *p = c->pending;
+    base_check *checks = ARENA_ARRAY(arena, base_check, (size_t)n);
+    if (checks == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < n; i++, p = p->next) {
+        checks[i] = (base_check){c, &p->delta, arena, NULL};
+        TRY(fill_request(&checks[i], &requests[i], err));
+    }
+done:
+    return code;
+}
+
+/* The first n are in the table: the last one's note stands for all. */
+static tarn_code finish_chain(committer *c, int32_t n, int64_t snapshot_id, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const sink_pending *p = c->pending;
+    for (int32_t i = 0; i < n; i++, p = p->next) {
+        TRY(keep_offsets(c, &p->delta, snapshot_id, err));
+        c->rows += p->delta.written.rows;
+        c->files += p->delta.written.n_files;
+    }
+    TRY(sink_state_commit(c->options.state, &c->committed, err));
+    for (int32_t i = 0; i < n; i++) {
+        sink_state_done(c->options.state, &c->pending->delta);
+        free_first(c);
+    }
+    c->empty_in_row = 0;
+done:
+    return code;
+}
+
+/* *done: they are committed. Whatever else happened, one by one finds out what is in the table. */
+static tarn_code commit_chained(committer *c, int32_t n, bool *done, commit_outcome *out,
+                                tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    commit_outcome now;
+    tarn_error refused = TARN_ERROR_INIT;
+    int64_t started = env_now_ms(c->env);
+    arena_init(&arena, c->env);
+    commit_request *requests = ARENA_ARRAY(&arena, commit_request, (size_t)n);
+    int64_t *ids = ARENA_ARRAY(&arena, int64_t, (size_t)n);
+    *done = false;
+    if (requests == NULL || ids == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    TRY(make_requests(c, &arena, n, requests, err));
+    const commit_chain chain = {requests, n, ids};
+    tarn_code chained =
+        commit_run_chain(c->env, c->options.catalog, c->options.ident, &chain, &now, &refused);
+    if (chained == TARN_NOMEM || chained == TARN_CANCELLED || chained == TARN_DENIED) {
+        code = err_set(err, chained, "%s", refused.message);
+        goto done;
+    }
+    if (chained != TARN_OK) {
+        env_log(c->env, TARN_LOG_INFO, "sink", "chain", "%s", refused.message);
+        goto done;
+    }
+    *done = true;
+    count_commit(c, &now, n, env_now_ms(c->env) - started);
+    table_version_release(out->version);
+    *out = now;
+    code = finish_chain(c, n, now.snapshot_id, err);
+done:
+    arena_release(&arena);
+    return code;
+}
+
 tarn_code committer_run(committer *c, int64_t up_to, commit_outcome *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     memset(out, 0, sizeof *out);
@@ -367,50 +470,88 @@ tarn_code committer_run(committer *c, int64_t up_to, commit_outcome *out, tarn_e
     c->files = 0;
     memset(&c->last, 0, sizeof c->last);
     while (code == TARN_OK && c->pending != NULL && c->pending->delta.checkpoint <= up_to) {
-        code = commit_first(c, out, err);
+        int32_t n = count_chain(c, up_to);
+        bool done = false;
+        if (n > 1) {
+            TRY(commit_chained(c, n, &done, out, err));
+        }
+        for (int32_t i = 0; !done && i < (n > 1 ? n : 1); i++) {
+            TRY(commit_first(c, out, err));
+        }
     }
+done:
     return code;
 }
 
 /* ---- making durable, giving up ---- */
 
+/* From the newest (invariant 5); c->next_checkpoint is the first one's number. */
 static void drop_unadded(committer *c, sink_pending *p, bool named) {
     tarn_error ignored = TARN_ERROR_INIT;
+    if (p->next != NULL) {
+        drop_unadded(c, p->next, named);
+    }
     if (!named) {
         drop_files(c, &p->delta);
     } else if (give_up(c, &p->delta, &ignored) != TARN_OK) {
         env_log(c->env, TARN_LOG_WARN, "sink", "cleanup", "checkpoint %" PRId64 ": %s",
                 p->delta.checkpoint, ignored.message);
-        c->next_checkpoint++; /* its number may be taken */
+        if (c->next_checkpoint <= p->delta.checkpoint) {
+            c->next_checkpoint = p->delta.checkpoint + 1; /* its number may be taken */
+        }
     }
     sink_pending_free(p);
 }
 
-tarn_code committer_add(committer *c, sink_pending *p, tarn_error *err) {
+/* Their files are durable before the state names them: by the same sync where both lie in one
+ * store, which gives names last. */
+static tarn_code put_all(committer *c, sink_pending *p, bool *named, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_state *state = c->options.state;
+    tarn_store *store = c->options.catalog->store;
+    if (!sink_state_is_in(state, store)) {
+        TRY(store_sync(store, err));
+    }
+    *named = true;
+    for (; p != NULL; p = p->next) {
+        TRY(sink_state_put(state, &p->delta, err));
+    }
+    TRY(sink_state_sync(state, err));
+    TRY(sink_state_check(state, err));
+done:
+    return code;
+}
+
+tarn_code committer_add(committer *c, sink_pending *first, tarn_error *err) {
     tarn_code code = TARN_OK;
     sink_state *state = c->options.state;
     bool named = false; /* the state may name the files */
-    p->delta.checkpoint = c->next_checkpoint;
-    if (state != NULL) {
-        p->delta.epoch = sink_state_epoch(state);
-        env_uuid_v4(c->env, p->delta.commit_id);
-        TRY(store_sync(c->options.catalog->store, err));
-        named = true;
-        TRY(sink_state_put(state, &p->delta, err));
-        TRY(sink_state_check(state, err));
+    int64_t next = c->next_checkpoint;
+    for (sink_pending *p = first; p != NULL; p = p->next) {
+        p->delta.checkpoint = next++;
+        if (state != NULL) {
+            p->delta.epoch = sink_state_epoch(state);
+            env_uuid_v4(c->env, p->delta.commit_id);
+        }
     }
-    c->next_checkpoint++;
+    if (state != NULL) {
+        TRY(put_all(c, first, &named, err));
+    }
+    c->next_checkpoint = next;
     sink_pending **at = &c->pending;
     while (*at != NULL) {
         at = &(*at)->next;
     }
-    *at = p;
-    p = NULL;
+    *at = first;
+    first = NULL;
 done:
-    if (p != NULL && code == TARN_DENIED) {
-        sink_pending_free(p); /* the newer job may have read it, and may commit it */
-    } else if (p != NULL) {
-        drop_unadded(c, p, named);
+    while (first != NULL && code == TARN_DENIED) { /* a newer job may have read and commit them */
+        sink_pending *p = first;
+        first = p->next;
+        sink_pending_free(p);
+    }
+    if (first != NULL) {
+        drop_unadded(c, first, named);
     }
     return code;
 }
@@ -504,6 +645,8 @@ static tarn_code recover_first(committer *c, const tarn_metadata *m, const sink_
     bool done;
     TRY(is_committed(c, m, history, d, &done, err));
     if (done && d->checkpoint <= c->committed.checkpoint) {
+        /* what was read may not be durable, and the delta goes on the word of it */
+        TRY(sink_state_commit(c->options.state, &c->committed, err));
         sink_state_done(c->options.state, d);
         free_first(c);
     } else if (done) {
@@ -562,6 +705,7 @@ tarn_code committer_recover(committer *c, const tarn_table_version *base, int64_
         TRY(recover_first(c, m, &history, out, err));
     }
     TRY(committer_drop_all(c, err));
+    TRY(sink_state_sync(c->options.state, err)); /* notes and what they stand for, of all jobs */
 done:
     return code;
 }

@@ -1,5 +1,5 @@
 /* sink/committer.h - deltas become snapshots: everything complete up to a checkpoint, in order, one
- * snapshot each, exactly once.
+ * snapshot each, exactly once. Plain ones that wait together are committed with one swap.
  *
  *   put (durable in the state) -> commit_run with the delta's commit id -> committed (state) ->
  * gone
@@ -43,6 +43,9 @@ typedef struct committer_counts {
 typedef struct committer {
     tarn_env *env;
     committer_options options;
+    tarn_property mine; /* how its snapshots are known */
+    tarn_property fenced[2];
+    commit_fence fence;       /* parts of every request, as mine */
     sink_committed committed; /* offsets in offsets_text */
     tarn_buf offsets_text;
     sink_pending *pending;
@@ -60,9 +63,9 @@ void committer_release(committer *c); /* what is pending stays in the state */
  * all of it; later ones are dropped). base: a loaded version. out: as committer_run. */
 tarn_code committer_recover(committer *c, const tarn_table_version *base, int64_t complete,
                             commit_outcome *out, tarn_error *err) TARN_MUST_USE;
-/* Makes a delta durable; takes p in every case. On failure its files are removed, unless the state
- * may name them. */
-tarn_code committer_add(committer *c, sink_pending *p, tarn_error *err) TARN_MUST_USE;
+/* Makes deltas durable, in their order and by one sync; takes the list in every case. On failure
+ * their files are removed, unless the state may name them. */
+tarn_code committer_add(committer *c, sink_pending *first, tarn_error *err) TARN_MUST_USE;
 /* Commits all that is pending up to this checkpoint; numbers that are done already, or were never
  * there, change nothing. out: the last commit; version is the caller's. */
 tarn_code committer_run(committer *c, int64_t up_to, commit_outcome *out,

@@ -1,6 +1,7 @@
 /* sink/sink.c - see sink.h. */
 #include "sink/sink.h"
 
+#include "sink/background.h"
 #include "sink/shared_offsets.h"
 #include "sink/task.h"
 
@@ -16,6 +17,8 @@ struct sink_job {
     tarn_store *own_store;       /* of the state, where none was given */
     sink_state *state;
     committer committer;
+    background behind; /* the committer is its own while something is under way */
+    bool in_background;
     sink_keys keys;
     sink_task *tasks;
     int32_t n_tasks;
@@ -32,11 +35,18 @@ struct sink_job {
 /* ---- opening ---- */
 
 static tarn_code open_state(sink_job *s, tarn_error *err) {
+    const unsigned same = STORE_LOCAL | STORE_DURABLE;
     tarn_code code = TARN_OK;
     sink_state_options options;
+    tarn_str path;
     tarn_store *store = s->options.state_store;
     if (s->options.state_dir.len == 0) {
         return TARN_OK;
+    }
+    /* In the table's own store one sync serves files and state. */
+    if (store == NULL && store_local_path(s->options.state_dir, &path) &&
+        (store_traits_of(s->options.catalog->store) & same) == same) {
+        store = s->options.catalog->store;
     }
     if (store == NULL) {
         TRY(store_for_location(s->env, s->options.state_dir, &s->own_store, err));
@@ -165,6 +175,10 @@ static tarn_code recover(sink_job *s, tarn_error *err) {
     return code;
 }
 
+static bool is_indexed(const sink_job *s) {
+    return s->keys.kind == DELETE_POSITION || s->keys.kind == DELETE_VECTOR;
+}
+
 tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out, tarn_error *err) {
     tarn_code code = TARN_OK;
     sink_job *s = env_calloc(env, 1, sizeof *s);
@@ -180,6 +194,10 @@ tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out, 
     TRY(open_keys(s, err));
     TRY(open_state(s, err));
     TRY(recover(s, err));
+    if (options->background && s->state != NULL && !is_indexed(s)) {
+        TRY(background_init(&s->behind, env, &s->committer, err));
+        s->in_background = true;
+    }
     *out = s;
     s = NULL;
 done:
@@ -214,6 +232,14 @@ done:
     table_version_release(now);
     arena_release(&arena);
     return code;
+}
+
+tarn_code sink_read_offsets(sink_job *s, tarn_buf *out, bool *has, tarn_error *err) {
+    if (s->in_background) {
+        return background_offsets(&s->behind, out, has, err);
+    }
+    *has = sink_offsets(s).data != NULL;
+    return *has ? buf_append_str(out, sink_offsets(s), err) : TARN_OK;
 }
 
 /* ---- tasks ---- */
@@ -253,10 +279,6 @@ static void free_tasks(sink_job *s) {
     s->writing = NULL;
     table_version_release(s->shown);
     s->shown = NULL;
-}
-
-static bool is_indexed(const sink_job *s) {
-    return s->keys.kind == DELETE_POSITION || s->keys.kind == DELETE_VECTOR;
 }
 
 bool sink_waits(const sink_job *s) {
@@ -436,6 +458,10 @@ done:
 
 tarn_code sink_write(sink_job *s, tarn_batch *batch, const uint8_t *kinds, tarn_error *err) {
     tarn_code code = TARN_OK;
+    if (s->in_background && s->broken == TARN_OK && background_failed(&s->behind, err)) {
+        break_sink(s, err->code, err);
+        return s->broken;
+    }
     if (s->broken != TARN_OK) {
         return refuse_broken(s, err);
     }
@@ -610,13 +636,14 @@ tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out, tarn_erro
     return code;
 }
 
-tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out, tarn_error *err) {
+/* The files are closed; *out is the caller's. */
+static tarn_code make_pending(sink_job *s, const char *offsets, sink_pending **out,
+                              tarn_error *err) {
     tarn_code code = TARN_OK;
-    sink_pending *p;
     if (s->broken != TARN_OK) {
         return refuse_broken(s, err);
     }
-    p = sink_pending_new(s->env);
+    sink_pending *p = sink_pending_new(s->env);
     if (p == NULL) {
         return err_nomem(err);
     }
@@ -630,19 +657,71 @@ tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out, tarn_er
         }
     }
     code = sink_take(s, &p->arena, &p->delta.written, err);
-    if (code == TARN_OK) {
-        int64_t number = s->committer.next_checkpoint;
-        code = committer_add(&s->committer, p, err);
-        p = NULL;
-        *out = number;
-    }
     if (code != TARN_OK) {
         break_sink(s, code, err);
+        goto done;
     }
+    *out = p;
+    p = NULL;
 done:
     sink_pending_free(p);
     return code;
 }
+
+tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_pending *p;
+    TRY(make_pending(s, offsets, &p, err));
+    int64_t number = s->committer.next_checkpoint;
+    code = committer_add(&s->committer, p, err);
+    *out = number;
+    if (code != TARN_OK) {
+        break_sink(s, code, err);
+    }
+done:
+    return code;
+}
+
+/* ---- in the background ---- */
+
+bool sink_is_background(const sink_job *s) {
+    return s->in_background;
+}
+
+tarn_code sink_push(sink_job *s, const char *offsets, tarn_error *err) {
+    sink_pending *p;
+    tarn_code code = make_pending(s, offsets, &p, err);
+    if (code == TARN_OK) {
+        background_push(&s->behind, p);
+    }
+    return code;
+}
+
+tarn_code sink_poll(sink_job *s, sink_progress *out, tarn_error *err) {
+    background_result result;
+    background_take(&s->behind, &result);
+    out->commit = result.outcome;
+    out->rows = result.rows;
+    out->files = result.files;
+    out->any = result.any;
+    if (result.outcome.version != NULL) {
+        sink_adopt(s, table_version_keep(result.outcome.version));
+    }
+    if (result.code != TARN_OK) {
+        break_sink(s, result.code, &result.err);
+        if (err != NULL) {
+            *err = result.err;
+        }
+    }
+    return result.code;
+}
+
+tarn_code sink_flush(sink_job *s, sink_progress *out, tarn_error *err) {
+    background_wait(&s->behind);
+    return sink_poll(s, out, err);
+}
+
+/* ---- commits ---- */
 
 /* A checkpoint whose deletes no longer fit the table can't be committed as it stands: it is given
  * up with all after it, and its rows come again (invariant 2). */
@@ -711,17 +790,21 @@ void sink_adopt(sink_job *s, tarn_table_version *version) {
     }
 }
 
-void sink_stats_get(const sink_job *s, sink_stats *out) {
+void sink_stats_get(sink_job *s, sink_stats *out) {
     memset(out, 0, sizeof *out);
     out->total = s->total;
     out->last = s->last;
-    out->commits = s->committer.counts;
-    out->last_commits = s->committer.last;
     out->writers = s->n_tasks;
     out->open_files = s->open_files;
     if (s->tasks != NULL && s->n_tasks == 1) {
         out->open_files = delta_writer_open_files(s->tasks[0].writer);
     }
+    if (s->in_background) {
+        out->pending = background_counts(&s->behind, &out->commits, &out->last_commits);
+        return;
+    }
+    out->commits = s->committer.counts;
+    out->last_commits = s->committer.last;
     for (const sink_pending *p = s->committer.pending; p != NULL; p = p->next) {
         out->pending++;
     }
@@ -733,6 +816,7 @@ void sink_free(sink_job *s) {
     }
     free_tasks(s); /* also what is left of tasks that could not be made */
     close_old(s);
+    background_release(&s->behind);
     if (s->committer.env != NULL) {
         committer_release(&s->committer);
     }

@@ -2,6 +2,7 @@
  *
  *   sink_write -> distribute -> tasks (files) ... sink_precommit: tasks close, the delta is durable
  *              -> sink_commit: snapshots, in order
+ * or sink_push: both beside the stream, which goes on (background.h)
  *
  * Invariants: 1 without a state, what was written since the last checkpoint is the caller's once: a
  * failed checkpoint removes it; 2 with a state a checkpoint that was durable is committed sooner or
@@ -36,6 +37,7 @@ typedef struct sink_options {
     int32_t n_key;
     tarn_str deletes; /* len 0: as the table says */
     int32_t empty_every;
+    bool background;         /* with a state, and without deletes by position: sink_push */
     bool hold;               /* what is pending at open is complete up to `complete` only */
     int64_t complete;        /* with hold */
     bool accept_rollback;    /* see committer_options */
@@ -59,7 +61,10 @@ tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out,
                     tarn_error *err) TARN_MUST_USE;
 /* The version whose current schema the rows of sink_write have. */
 const tarn_table_version *sink_version(const sink_job *s);
-tarn_str sink_offsets(const sink_job *s); /* of the last committed checkpoint; data NULL: none */
+/* Of the last committed checkpoint; data NULL: none. Not while something is under way in the
+ * background: then sink_read_offsets. */
+tarn_str sink_offsets(const sink_job *s);
+tarn_code sink_read_offsets(sink_job *s, tarn_buf *out, bool *has, tarn_error *err) TARN_MUST_USE;
 /* Those that the table keeps, as it is now: JSON text; nothing is appended where there are none. */
 tarn_code sink_shared_offsets(sink_job *s, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
 /* kinds: one a row (tarn_row_kind), or NULL. INVALID: the batch was not taken. Other failures: see
@@ -75,6 +80,21 @@ tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out,
 /* Deletes by position, and a checkpoint whose commit failed: it must be committed before the next
  * row is written. */
 bool sink_waits(const sink_job *s);
+/* In place of precommit and commit where the options said background and it is possible: the
+ * checkpoint is made durable and committed beside what follows, in its order. At most a few wait;
+ * then it waits too. */
+bool sink_is_background(const sink_job *s);
+tarn_code sink_push(sink_job *s, const char *offsets, tarn_error *err) TARN_MUST_USE;
+typedef struct sink_progress {
+    commit_outcome commit; /* of the last one; version is the caller's */
+    int64_t rows;          /* of all of them */
+    int32_t files;
+    bool any;
+} sink_progress;
+/* What was committed since the last poll or flush; its schema may be a newer one. A failure is said
+ * each time: then the sink is broken (invariant 2). flush waits until all is committed. */
+tarn_code sink_poll(sink_job *s, sink_progress *out, tarn_error *err) TARN_MUST_USE;
+tarn_code sink_flush(sink_job *s, sink_progress *out, tarn_error *err) TARN_MUST_USE;
 /* Rows and data files of the last sink_commit. */
 void sink_last_commit(const sink_job *s, int64_t *rows, int32_t *files);
 /* Closes the files without making them durable: for commits of other kinds. The result is the
@@ -83,7 +103,7 @@ tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out,
                     tarn_error *err) TARN_MUST_USE;
 /* The table is at this version now (another kind of commit made it). Takes version; NULL: none. */
 void sink_adopt(sink_job *s, tarn_table_version *version);
-void sink_stats_get(const sink_job *s, sink_stats *out);
+void sink_stats_get(sink_job *s, sink_stats *out);
 void sink_free(sink_job *s); /* takes NULL; removes what is not durable */
 
 #endif

@@ -11,6 +11,12 @@
 #define HEAD_BYTES         64
 #define EPOCH_TRIES        1000 /* other jobs that start at the same moment */
 
+/* A file that is of no use once what stands in for it is durable. */
+typedef struct spent_file {
+    bool is_delta; /* checkpoint-first-second, else committed-first-second */
+    int64_t first, second;
+} spent_file;
+
 struct sink_state {
     tarn_env *env;
     tarn_store *store;
@@ -18,7 +24,9 @@ struct sink_state {
     tarn_str dir;
     sink_identity who;
     int64_t epoch;
-    int64_t committed_epoch; /* of the committed-E file that was read or written last; -1: none */
+    spent_file note; /* the newest that was read or written */
+    bool has_note;
+    tarn_buf spent; /* of spent_file */
 };
 
 /* ---- documents ---- */
@@ -196,8 +204,8 @@ tarn_code sink_state_open(tarn_env *env, const sink_state_options *options, sink
     }
     s->env = env;
     s->store = options->store;
-    s->committed_epoch = -1;
     arena_init(&s->arena, env);
+    buf_init(&s->spent, env, 0);
     s->dir = arena_str(&s->arena, options->dir);
     s->who.table = arena_str(&s->arena, options->table);
     s->who.table_uuid = arena_str(&s->arena, options->table_uuid);
@@ -219,6 +227,13 @@ void sink_state_close(sink_state *s) {
     if (s == NULL) {
         return;
     }
+    if (s->spent.len > 0) {
+        tarn_error err = TARN_ERROR_INIT;
+        if (sink_state_sync(s, &err) != TARN_OK) { /* what is left over is read, and harmless */
+            env_log(s->env, TARN_LOG_WARN, "sink", "cleanup", "%s", err.message);
+        }
+    }
+    buf_release(&s->spent);
     arena_release(&s->arena);
     env_free(s->env, s);
 }
@@ -233,6 +248,10 @@ tarn_str sink_state_operator(const sink_state *s) {
 
 int64_t sink_state_epoch(const sink_state *s) {
     return s->epoch;
+}
+
+bool sink_state_is_in(const sink_state *s, const tarn_store *store) {
+    return s->store == store;
 }
 
 /* ---- what lies in the folder ---- */
@@ -408,27 +427,122 @@ done:
     return code;
 }
 
-static tarn_code read_committed(sink_state *s, const name_list *list, sink_committed *out,
-                                tarn_error *err) {
+/* ---- spent files ---- */
+
+static tarn_code spent_path(sink_state *s, tarn_arena *arena, const spent_file *file, char **out,
+                            tarn_error *err) {
+    char name[96];
+    (void)snprintf(name, sizeof name,
+                   file->is_delta ? "checkpoint-%012" PRId64 "-%08" PRId64
+                                  : "committed-%08" PRId64 "-%012" PRId64,
+                   file->first, file->second);
+    return path_of(s, arena, name, out, err);
+}
+
+static spent_file delta_file(const sink_delta *delta) {
+    return (spent_file){true, delta->checkpoint, delta->epoch};
+}
+
+static void spend(sink_state *s, const spent_file *file) {
+    if (buf_append(&s->spent, file, sizeof *file, NULL) != TARN_OK) {
+        env_log(s->env, TARN_LOG_WARN, "sink", "cleanup", "a file of the state is left over");
+    }
+}
+
+static void discard_spent(sink_state *s) {
+    tarn_arena arena;
+    tarn_error ignored = TARN_ERROR_INIT;
+    arena_init(&arena, s->env);
+    for (size_t at = 0; at < s->spent.len; at += sizeof(spent_file)) {
+        spent_file file;
+        char *path;
+        memcpy(&file, s->spent.data + at, sizeof file);
+        if (spent_path(s, &arena, &file, &path, &ignored) == TARN_OK) {
+            store_discard(s->store, str_of(path));
+        }
+    }
+    s->spent.len = 0;
+    arena_release(&arena);
+}
+
+/* ---- what is committed ---- */
+
+static tarn_code read_note(sink_state *s, const spent_file *note, sink_committed *out,
+                           tarn_error *err) {
     tarn_code code = TARN_OK;
-    char name[64];
     char *path;
     json_value *json;
-    memset(out, 0, sizeof *out);
-    out->snapshot_id = TARN_NO_SNAPSHOT;
-    s->committed_epoch = highest(list, "committed-");
-    if (s->committed_epoch < 0) {
-        return TARN_OK;
-    }
-    (void)snprintf(name, sizeof name, "committed-%08" PRId64, s->committed_epoch);
-    TRY(path_of(s, &s->arena, name, &path, err));
+    TRY(spent_path(s, &s->arena, note, &path, err));
     TRY(get_document(s, &s->arena, path, &json, err));
     if (!json_i64(json_get(json, "checkpoint"), &out->checkpoint) ||
         !json_i64(json_get(json, "snapshot-id"), &out->snapshot_id)) {
-        code = damaged(path, "it does not say what was committed", err);
-        goto done;
+        return damaged(path, "it does not say what was committed", err);
     }
     (void)json_str(json_get(json, "offsets"), &out->offsets);
+done:
+    return code;
+}
+
+static bool is_newer(const spent_file *a, const spent_file *b) {
+    return a->first != b->first ? a->first > b->first : a->second > b->second;
+}
+
+/* The newest note below `below` (NULL: of all). */
+static bool find_note(const name_list *list, const spent_file *below, spent_file *out) {
+    bool found = false;
+    for (size_t i = 0; i < list->count; i++) {
+        spent_file f = {false, 0, 0};
+        if (parse_name(list->names[i], "committed-", &f.first, &f.second) &&
+            (below == NULL || is_newer(below, &f)) && (!found || is_newer(&f, out))) {
+            *out = f;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool has_delta(const name_list *list, int64_t checkpoint) {
+    for (size_t i = 0; i < list->count; i++) {
+        int64_t n;
+        int64_t epoch;
+        if (parse_name(list->names[i], "checkpoint-", &n, &epoch) && n == checkpoint) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A note need not have survived a power cut whole: then its delta did (invariant 2), and the table
+ * says what became of that. A damaged note without its delta is damage. */
+static tarn_code read_committed(sink_state *s, const name_list *list, sink_committed *out,
+                                tarn_error *err) {
+    tarn_code code = TARN_OK;
+    spent_file note = {false, 0, 0};
+    bool more = find_note(list, NULL, &note);
+    memset(out, 0, sizeof *out);
+    out->snapshot_id = TARN_NO_SNAPSHOT;
+    while (more) {
+        spent_file older;
+        bool has_older = find_note(list, &note, &older);
+        if (s->has_note) {
+            spend(s, &note);
+        } else {
+            code = read_note(s, &note, out, err);
+            if (code == TARN_CORRUPT && has_delta(list, note.second)) {
+                err_reset(err);
+                memset(out, 0, sizeof *out);
+                out->snapshot_id = TARN_NO_SNAPSHOT;
+                spend(s, &note);
+                code = TARN_OK;
+            } else {
+                s->note = note;
+                s->has_note = true;
+            }
+            TRY(code);
+        }
+        note = older;
+        more = has_older;
+    }
 done:
     return code;
 }
@@ -462,28 +576,31 @@ done:
     return code;
 }
 
-static tarn_code delta_path(sink_state *s, tarn_arena *arena, const sink_delta *delta, char **out,
-                            tarn_error *err) {
-    char name[96];
-    (void)snprintf(name, sizeof name, "checkpoint-%012" PRId64 "-%08" PRId64, delta->checkpoint,
-                   delta->epoch);
-    return path_of(s, arena, name, out, err);
-}
-
+/* Its name comes with the sync, so that it is not seen before what it names is durable, where both
+ * lie in one store. */
 tarn_code sink_state_put(sink_state *s, const sink_delta *delta, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_arena arena;
     tarn_buf body;
     char *path;
+    const spent_file file = delta_file(delta);
     arena_init(&arena, s->env);
     buf_init(&body, s->env, MAX_DOCUMENT_BYTES - HEAD_BYTES);
     TRY(delta_write(&s->who, delta, &body, err));
-    TRY(delta_path(s, &arena, delta, &path, err));
+    TRY(spent_path(s, &arena, &file, &path, err));
     /* Replaced where an attempt before had its answer lost. */
-    TRY(put_document(s, path, STORE_REPLACE, buf_str(&body), err));
+    TRY(put_document(s, path, STORE_REPLACE_LATER, buf_str(&body), err));
 done:
     buf_release(&body);
     arena_release(&arena);
+    return code;
+}
+
+tarn_code sink_state_sync(sink_state *s, tarn_error *err) {
+    tarn_code code = store_sync(s->store, err);
+    if (code == TARN_OK) {
+        discard_spent(s);
+    }
     return code;
 }
 
@@ -492,8 +609,8 @@ tarn_code sink_state_commit(sink_state *s, const sink_committed *committed, tarn
     tarn_arena arena;
     tarn_buf body;
     json_writer w;
-    char name[64];
     char *path;
+    const spent_file note = {false, s->epoch, committed->checkpoint};
     arena_init(&arena, s->env);
     buf_init(&body, s->env, 0);
     json_begin(&w, &body, false, err);
@@ -505,14 +622,18 @@ tarn_code sink_state_commit(sink_state *s, const sink_committed *committed, tarn
     }
     json_end_object(&w);
     TRY(json_end(&w));
-    (void)snprintf(name, sizeof name, "committed-%08" PRId64, s->epoch);
-    TRY(path_of(s, &arena, name, &path, err));
-    TRY(put_document(s, path, STORE_REPLACE, buf_str(&body), err));
-    if (s->committed_epoch >= 0 && s->committed_epoch < s->epoch) {
-        (void)snprintf(name, sizeof name, "committed-%08" PRId64, s->committed_epoch);
-        discard(s, &arena, str_of(name));
+    TRY(spent_path(s, &arena, &note, &path, err));
+    code = put_document(s, path, STORE_CREATE_LATER, buf_str(&body), err);
+    if (code == TARN_CONFLICT) { /* ours: an attempt before had its answer lost */
+        err_reset(err);
+        code = TARN_OK;
     }
-    s->committed_epoch = s->epoch;
+    TRY(code);
+    if (s->has_note && is_newer(&note, &s->note)) {
+        spend(s, &s->note);
+    }
+    s->note = note;
+    s->has_note = true;
 done:
     buf_release(&body);
     arena_release(&arena);
@@ -520,22 +641,22 @@ done:
 }
 
 void sink_state_done(sink_state *s, const sink_delta *delta) {
-    tarn_arena arena;
-    char *path;
-    tarn_error err = TARN_ERROR_INIT;
-    arena_init(&arena, s->env);
-    if (delta_path(s, &arena, delta, &path, &err) == TARN_OK) {
-        store_discard(s->store, str_of(path));
-    }
-    arena_release(&arena);
+    const spent_file file = delta_file(delta);
+    spend(s, &file);
 }
 
 tarn_code sink_state_drop(sink_state *s, const sink_delta *delta, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_arena arena;
+    tarn_error unsynced = TARN_ERROR_INIT;
     char *path;
+    const spent_file file = delta_file(delta);
     arena_init(&arena, s->env);
-    TRY(delta_path(s, &arena, delta, &path, err));
+    TRY(spent_path(s, &arena, &file, &path, err));
+    /* It may wait for its name, which must not come later; after a failed sync none ever does. */
+    if (store_sync(s->store, &unsynced) != TARN_OK) {
+        env_log(s->env, TARN_LOG_WARN, "sink", "cleanup", "%s", unsynced.message);
+    }
     code = store_remove(s->store, str_of(path), err);
     if (code == TARN_NOT_FOUND) {
         err_reset(err);

@@ -5,13 +5,16 @@
  *   sink             identity: sink id, operator id, table, branch; written once
  *   epoch-E          one job's turn; whoever makes the highest one fences the others
  *   checkpoint-N-E   a delta: the files of checkpoint N, written in epoch E
- *   committed-E      the last checkpoint that epoch E saw committed
+ *   committed-E-N    epoch E saw checkpoint N committed, and all before it
  *
- * Invariants: 1 every file is written whole, synced and renamed, and carries length and checksum;
- * 2 a delta is there before anything of it is committed, and is gone only after `committed` says
- * so, or when it was given up for certain; 3 a job reads deltas after it took its epoch, and looks
- * for higher epochs after it wrote a delta: so of two jobs each sees the other, or the older one's
- * delta is known to the newer one; 4 nothing here is ever taken for another table's or branch's. */
+ * Invariants: 1 every file is written whole and carries length and checksum; deltas are synced
+ * before they get their names; 2 a delta is there, durable, before anything of it is committed, and
+ * goes only when a `committed` that stands for it is durable, or when it was given up for certain.
+ * A `committed` is not synced by itself: the next sync of the state does it. Where a power cut
+ * takes it, the delta is still there, and the table's history says that it is committed; 3 a job
+ * reads deltas after it took its epoch, and looks for higher epochs after it wrote a delta: so of
+ * two jobs each sees the other, or the older one's delta is known to the newer one; 4 nothing here
+ * is ever taken for another table's or branch's. */
 #ifndef SINK_STATE_H
 #define SINK_STATE_H
 
@@ -58,6 +61,8 @@ void sink_state_close(sink_state *state); /* takes NULL */
 tarn_str sink_state_id(const sink_state *state);
 tarn_str sink_state_operator(const sink_state *state);
 int64_t sink_state_epoch(const sink_state *state); /* 0 before begin */
+/* Whether it lies in this very store, so that one sync makes both durable. */
+bool sink_state_is_in(const sink_state *state, const tarn_store *store);
 
 /* Takes the next epoch, at least `least`, and reads what other jobs left. m: the table's, for
  * partition tuples. pending is the caller's: sink_pending_free each. */
@@ -66,10 +71,14 @@ tarn_code sink_state_begin(sink_state *state, int64_t least, const tarn_metadata
                            tarn_error *err) TARN_MUST_USE; /* committed lives as long as state */
 /* DENIED: a job with a higher epoch is there. */
 tarn_code sink_state_check(sink_state *state, tarn_error *err) TARN_MUST_USE;
+/* Durable after the next sink_state_sync. Nothing that it names may be less durable then. */
 tarn_code sink_state_put(sink_state *state, const sink_delta *delta, tarn_error *err) TARN_MUST_USE;
+/* Also removes the files that are not needed any more. */
+tarn_code sink_state_sync(sink_state *state, tarn_error *err) TARN_MUST_USE;
 tarn_code sink_state_commit(sink_state *state, const sink_committed *committed,
                             tarn_error *err) TARN_MUST_USE;
-/* A delta that is committed: failing to remove it is logged, and harmless. */
+/* A delta that sink_state_commit has spoken for: it is removed after the next sync. Failing to is
+ * logged, and harmless. */
 void sink_state_done(sink_state *state, const sink_delta *delta);
 /* A delta that is given up; its files are still there, and are the caller's to remove after it. */
 tarn_code sink_state_drop(sink_state *state, const sink_delta *delta,

@@ -11,8 +11,9 @@ typedef enum store_traits {
     STORE_ATOMIC_CREATE = 1,   /* create-if-absent has one winner */
     STORE_CONDITIONAL_PUT = 2, /* replace only if unchanged (etag) */
     STORE_LIST_CONSISTENT = 4,
-    STORE_DURABLE = 8, /* finish survives power loss */
-    STORE_SETTLED = 16 /* a call that reported failure has no effect later on */
+    STORE_DURABLE = 8,  /* finish survives power loss */
+    STORE_SETTLED = 16, /* a call that reported failure has no effect later on */
+    STORE_LOCAL = 32    /* plain paths name files of this machine, as they stand */
 } store_traits;
 
 typedef enum store_mode {
@@ -20,7 +21,11 @@ typedef enum store_mode {
     STORE_REPLACE,
     /* As STORE_CREATE, but durable only after the next store_sync, or the next finish of another
      * mode, of this store: for files that nothing names before a pointer moves. */
-    STORE_CREATE_LATER
+    STORE_CREATE_LATER,
+    /* As STORE_REPLACE, but seen and durable only after the next store_sync, or the next finish of
+     * another mode that is durable at once: with all that was finished before it, and never before
+     * that is durable. Forgotten when the store is closed first. */
+    STORE_REPLACE_LATER
 } store_mode;
 
 typedef struct store_stat_info {
@@ -41,9 +46,9 @@ typedef struct store_vtable {
     unsigned (*traits)(tarn_store *store);
     tarn_code (*open)(tarn_store *store, tarn_str path, int64_t size_hint, io_source **out,
                       tarn_error *err); /* size_hint -1: not known */
-    /* An object that is there (STORE_CREATE) is told by CONFLICT at finish, not here. A failed
-     * finish other than by CONFLICT may have taken effect (a lost answer): callers to whom it
-     * matters look.
+    /* An object that is there (STORE_CREATE, STORE_CREATE_LATER) is told by CONFLICT at finish, not
+     * here. A failed finish other than by CONFLICT may have taken effect (a lost answer): callers
+     * to whom it matters look.
      */
     tarn_code (*create)(tarn_store *store, tarn_str path, store_mode mode, io_sink **out,
                         tarn_error *err);

@@ -3,8 +3,9 @@
  * Writing: a temporary file beside the target takes the bytes through one buffer, is synced and
  * closed, and then gets its name by link(2) (STORE_CREATE: the file system picks one winner) or
  * rename(2) (STORE_REPLACE); then the folder is synced. With STORE_CREATE_LATER both syncs wait for
- * the next barrier (store_file_sync.c). A file under its own name is therefore
- * always whole. Temporary names are ".NAME.tmp-" and 16 hex digits; listing leaves them out.
+ * the next barrier (store_file_sync.c), with STORE_REPLACE_LATER the name does too. A file under
+ * its own name is therefore always whole. Temporary names are ".NAME.tmp-" and 16 hex digits;
+ * listing leaves them out.
  *
  * Names are bytes: no percent decoding, no folding. Only a file: scheme in front is taken off. */
 #include "store/store.h"
@@ -71,7 +72,7 @@ static tarn_code copy_path(tarn_env *env, tarn_str location, char **out, tarn_er
 
 static unsigned file_traits(tarn_store *store) {
     const file_store *self = (const file_store *)store;
-    return STORE_ATOMIC_CREATE | STORE_LIST_CONSISTENT | STORE_SETTLED |
+    return STORE_ATOMIC_CREATE | STORE_LIST_CONSISTENT | STORE_SETTLED | STORE_LOCAL |
            (self->sync ? STORE_DURABLE : 0u);
 }
 
@@ -359,12 +360,9 @@ static tarn_code publish_new(file_sink *self, tarn_error *err) {
  * reads the name may follow it there. */
 static tarn_code settle(file_sink *self, tarn_error *err) {
     if (self->store->sync) {
-        tarn_code code = sync_queue_flush(&self->store->later, err);
+        tarn_code code = sync_queue_flush(&self->store->later, self->fd, err);
         if (code != TARN_OK) {
-            return code;
-        }
-        if (fsync(self->fd) != 0) {
-            return err_os(err, errno, "file %s could not be synced", self->path);
+            return err_add(err, code, "file %s", self->path);
         }
     }
     int fd = self->fd;
@@ -373,6 +371,13 @@ static tarn_code settle(file_sink *self, tarn_error *err) {
         return err_os(err, errno, "file %s could not be closed", self->path);
     }
     return TARN_OK;
+}
+
+/* The name comes with the next barrier, which takes the temporary file over. */
+static tarn_code finish_unnamed(file_sink *self, tarn_error *err) {
+    int fd = self->fd;
+    self->fd = -1;
+    return sync_queue_named(&self->store->later, fd, self->temp, self->path, err);
 }
 
 static tarn_code finish_later(file_sink *self, tarn_error *err) {
@@ -394,10 +399,15 @@ static tarn_code sink_finish(io_sink *sink, tarn_error *err) {
         goto done;
     }
     TRY(flush_buffer(self, err));
+    if (self->mode == STORE_REPLACE_LATER && self->store->sync) {
+        published = true; /* or gone */
+        TRY(finish_unnamed(self, err));
+        goto done;
+    }
     if (!later) {
         TRY(settle(self, err));
     }
-    if (self->mode != STORE_REPLACE) {
+    if (self->mode == STORE_CREATE || later) {
         TRY(publish_new(self, err));
     } else if (rename(self->temp, self->path) != 0) {
         code = err_os(err, errno, "file %s could not be given its name", self->path);
@@ -426,8 +436,9 @@ static tarn_code open_temp(file_sink *self, tarn_error *err) {
             return TARN_OK;
         }
         if (errno == ENOENT && self->folder_len > 0) {
-            tarn_code code = make_folders(self->store, self->path, self->folder_len,
-                                          self->mode == STORE_CREATE_LATER, err);
+            tarn_code code = make_folders(
+                self->store, self->path, self->folder_len,
+                self->mode == STORE_CREATE_LATER || self->mode == STORE_REPLACE_LATER, err);
             if (code != TARN_OK) {
                 return code;
             }
@@ -560,7 +571,7 @@ done:
 }
 
 static tarn_code file_sync(tarn_store *store, tarn_error *err) {
-    return sync_queue_flush(&((file_store *)store)->later, err);
+    return sync_queue_flush(&((file_store *)store)->later, -1, err);
 }
 
 static void file_close(tarn_store *store) {

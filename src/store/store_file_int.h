@@ -11,14 +11,25 @@
 #define SYNC_QUEUE_FILES   32
 #define SYNC_QUEUE_FOLDERS 64
 
-/* store_file_sync.c: files and folders that are to become durable together. Any thread. */
-typedef struct sync_queue {
-    tarn_env *env;
-    pthread_mutex_t lock;
-    int files[SYNC_QUEUE_FILES]; /* open descriptors. Guarded by lock, as the rest. */
+typedef struct sync_file {
+    int fd;     /* open */
+    char *temp; /* its name so far; NULL: it has its name */
+    char *path; /* with temp: the name that it gets when all is durable */
+} sync_file;
+
+typedef struct sync_batch {
+    sync_file files[SYNC_QUEUE_FILES];
     int n_files;
     char *folders[SYNC_QUEUE_FOLDERS];
     int n_folders;
+} sync_batch;
+
+/* store_file_sync.c: files and folders that are to become durable together. Any thread. */
+typedef struct sync_queue {
+    tarn_env *env;
+    pthread_mutex_t flushing; /* held while a batch is synced; taken before lock */
+    pthread_mutex_t lock;
+    sync_batch waiting; /* guarded by lock, as failed */
     bool failed;
 } sync_queue;
 
@@ -28,10 +39,15 @@ void sync_queue_release(sync_queue *queue); /* what waits is forgotten */
  */
 tarn_code sync_queue_file(sync_queue *queue, int fd, const char *folder, size_t len,
                           tarn_error *err) TARN_MUST_USE;
+/* The same for a file that is renamed from temp to path once it, and all that waited before it, is
+ * durable. On failure the temporary file is removed. */
+tarn_code sync_queue_named(sync_queue *queue, int fd, const char *temp, const char *path,
+                           tarn_error *err) TARN_MUST_USE;
 /* A folder with a new entry. */
 tarn_code sync_queue_folder(sync_queue *queue, const char *folder, size_t len,
                             tarn_error *err) TARN_MUST_USE;
-tarn_code sync_queue_flush(sync_queue *queue, tarn_error *err) TARN_MUST_USE;
+/* All that waits, and fd with it, which stays the caller's; -1: none. */
+tarn_code sync_queue_flush(sync_queue *queue, int fd, tarn_error *err) TARN_MUST_USE;
 tarn_code sync_queue_sync_folder(const char *folder, tarn_error *err) TARN_MUST_USE; /* at once */
 
 bool store_file_is_temp(tarn_str name); /* left by a writer that died */

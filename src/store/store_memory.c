@@ -157,7 +157,7 @@ static tarn_code insert_object(memory_store *self, memory_object *object, store_
                                memory_object **replaced, tarn_error *err) {
     bool found;
     size_t at = lower_bound(self, object->path, &found);
-    if (found && mode != STORE_REPLACE) {
+    if (found && mode != STORE_REPLACE && mode != STORE_REPLACE_LATER) {
         return err_set(err, TARN_CONFLICT, "object %.*s was already there", STR_ARG(object->path));
     }
     if (found) {

@@ -36,7 +36,7 @@ static tarn_code map_path(const moved_store *self, tarn_str path, tarn_buf *buf,
 }
 
 static unsigned moved_traits(tarn_store *store) {
-    return store_traits_of(((moved_store *)store)->inner);
+    return store_traits_of(((moved_store *)store)->inner) & ~(unsigned)STORE_LOCAL;
 }
 
 static tarn_code moved_open(tarn_store *store, tarn_str path, int64_t size_hint, io_source **out,

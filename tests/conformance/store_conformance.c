@@ -115,6 +115,30 @@ static void check_later(fixture *f) {
     expect_content(f, path, "again");
 }
 
+/* What gets its name later replaces what is there, in the order in which it came. */
+static void check_named_later(fixture *f) {
+    tarn_error err = TARN_ERROR_INIT;
+    char text[600];
+    char other[600];
+    tarn_str path = path_of(f, text, "named/x");
+    assert_ok(store_put(f->store, path, STORE_REPLACE_LATER, STR("first"), &err));
+    assert_ok(store_sync(f->store, &err));
+    expect_content(f, path, "first");
+    assert_ok(store_put(f->store, path, STORE_REPLACE_LATER, STR("second"), &err));
+    assert_ok(store_put(f->store, path, STORE_REPLACE_LATER, STR("third"), &err));
+    assert_ok(store_put(f->store, path_of(f, other, "named/y"), STORE_REPLACE, STR("y"), &err));
+    expect_content(f, path, "third");
+    for (int i = 0; i < 100; i++) { /* more than a store keeps waiting */
+        char name[32];
+        (void)snprintf(name, sizeof name, "named/%d", i);
+        assert_ok(
+            store_put(f->store, path_of(f, other, name), STORE_REPLACE_LATER, STR("n"), &err));
+    }
+    assert_ok(store_sync(f->store, &err));
+    expect_content(f, path_of(f, other, "named/0"), "n");
+    expect_content(f, path_of(f, other, "named/99"), "n");
+}
+
 static void check_ranges(fixture *f) {
     tarn_error err = TARN_ERROR_INIT;
     char text[600];
@@ -404,6 +428,7 @@ static void run_all_kinds(void (*check)(fixture *f)) {
     }
 CASE(create)
 CASE(later)
+CASE(named_later)
 CASE(ranges)
 CASE(large)
 CASE(abort)
@@ -416,6 +441,7 @@ CASE(race)
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conforms_create),    cmocka_unit_test(conforms_later),
+        cmocka_unit_test(conforms_named_later),
         cmocka_unit_test(conforms_ranges),    cmocka_unit_test(conforms_large),
         cmocka_unit_test(conforms_abort),     cmocka_unit_test(conforms_list),
         cmocka_unit_test(conforms_folders),   cmocka_unit_test(conforms_names),

@@ -129,6 +129,19 @@ tarn_code commit_shared_ids(tarn_arena *arena, tarn_store *store, const tarn_sna
 /* The snapshot of the request's branch that carries its commit id; NULL: none. */
 const tarn_snapshot *commit_find_id(const tarn_metadata *m, const commit_request *request);
 
+/* commit_chain.c: several commits of one branch as so many snapshots, one on the other, with one
+ * swap: the table gets all of them or none. Each has files, or allow_empty. One attempt: a failure
+ * is followed by commit_run for each, with commit ids, also after UNKNOWN. Only the last goes to
+ * the snapshot log, as of a branch that passed through the others. */
+typedef struct commit_chain {
+    const commit_request *requests;
+    int32_t n;             /* at least 1 */
+    int64_t *snapshot_ids; /* one for each */
+} commit_chain;
+tarn_code commit_run_chain(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
+                           const commit_chain *requests, commit_outcome *outcome,
+                           tarn_error *err) TARN_MUST_USE; /* outcome: of the last */
+
 /* The newest snapshot of the branch whose summary holds key with this value; NULL: none. cut (may
  * be NULL) says that the history was not whole, since ancestors were expired, and so that an older
  * one may have been there. Pure. */

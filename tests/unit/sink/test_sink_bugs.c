@@ -72,7 +72,7 @@ static void put_identity(sink_case *t, const char *committed) {
     put_state(t, "sink",
               STR("{\"sink-id\":\"job-a\",\"operator-id\":\"op-1\",\"table\":\"t\","
                   "\"table-uuid\":\"00000000-0000-4000-8000-000000000001\",\"branch\":\"main\"}"));
-    put_state(t, "committed-00000001", str_of(committed));
+    put_state(t, "committed-00000001-000000000001", str_of(committed));
 }
 
 static void test_rewound(void **state) { /* B34 */
@@ -87,7 +87,8 @@ static void test_rewound(void **state) { /* B34 */
         assert_non_null(strstr(err.message, "roll the table back"));
         assert_int_equal(sink_case_snapshots(&t), 5);
         /* where the table does not run ahead, numbers go on */
-        put_state(&t, "committed-00000001", STR("{\"checkpoint\":9,\"snapshot-id\":1005}"));
+        put_state(&t, "committed-00000001-000000000001",
+                  STR("{\"checkpoint\":9,\"snapshot-id\":1005}"));
         assert_ok(sink_case_open(&t, &err));
         assert_ok(sink_case_write(&t, "{\"id\":100}\n", NULL, &err));
         assert_ok(sink_case_checkpoint(&t, NULL, &err));

@@ -1,0 +1,192 @@
+/* sink/background.c - see background.h. */
+#include "sink/background.h"
+
+static tarn_code copy_offsets(background *b, tarn_error *err) {
+    tarn_str offsets = b->committer->committed.offsets;
+    tarn_code code = TARN_OK;
+    buf_reset(&b->offsets);
+    b->has_offsets = false;
+    if (offsets.data != NULL) {
+        TRY(buf_append_str(&b->offsets, offsets, err));
+        b->has_offsets = true;
+    }
+done:
+    return code;
+}
+
+tarn_code background_init(background *b, tarn_env *env, committer *c, tarn_error *err) {
+    memset(b, 0, sizeof *b);
+    buf_init(&b->offsets, env, 0);
+    b->committer = c;
+    b->result.err = (tarn_error)TARN_ERROR_INIT;
+    b->result.outcome.snapshot_id = TARN_NO_SNAPSHOT;
+    tarn_code code = copy_offsets(b, err);
+    if (code == TARN_OK && pthread_mutex_init(&b->lock, NULL) != 0) {
+        code = err_set(err, TARN_IO, "a lock could not be made");
+    }
+    if (code == TARN_OK && pthread_cond_init(&b->moved, NULL) != 0) {
+        (void)pthread_mutex_destroy(&b->lock);
+        code = err_set(err, TARN_IO, "a lock could not be made");
+    }
+    if (code != TARN_OK) {
+        buf_release(&b->offsets);
+        return code;
+    }
+    b->env = env;
+    b->counts = c->counts;
+    b->last = c->last;
+    return TARN_OK;
+}
+
+/* Not durable, and in nobody's state: as if they had not been written. */
+static void drop_list(background *b, sink_pending *p) {
+    while (p != NULL) {
+        sink_pending *next = p->next;
+        write_result_remove(b->committer->options.catalog->store, &p->delta.written);
+        sink_pending_free(p);
+        p = next;
+    }
+}
+
+/* Under the lock: what waits, now at work; NULL: the end. */
+static sink_pending *take_waiting(background *b) {
+    sink_pending *p = b->stop || b->result.code != TARN_OK ? NULL : b->waiting;
+    if (p != NULL) {
+        b->waiting = NULL;
+        b->n_working = b->n_waiting;
+        b->n_waiting = 0;
+    }
+    b->running = p != NULL;
+    (void)pthread_cond_broadcast(&b->moved);
+    return p;
+}
+
+/* Under the lock. */
+static void note_result(background *b, tarn_code code, const tarn_error *err,
+                        const commit_outcome *outcome) {
+    background_result *r = &b->result;
+    const committer *c = b->committer;
+    tarn_error failed = *err;
+    if (code == TARN_OK) {
+        code = copy_offsets(b, &failed);
+    }
+    if (outcome->version != NULL) {
+        table_version_release(r->outcome.version);
+        r->outcome = *outcome;
+        r->rows += c->rows;
+        r->files += c->files;
+        r->any = true;
+    }
+    if (code != TARN_OK) {
+        r->code = code;
+        r->err = failed;
+        r->outcome.kind = outcome->kind;
+    }
+    b->counts = c->counts;
+    b->last = c->last;
+    b->n_working = 0;
+}
+
+static void run_all(void *ctx) {
+    background *b = ctx;
+    (void)pthread_mutex_lock(&b->lock);
+    sink_pending *p = take_waiting(b);
+    while (p != NULL) {
+        (void)pthread_mutex_unlock(&b->lock);
+        tarn_error err = TARN_ERROR_INIT;
+        commit_outcome outcome;
+        memset(&outcome, 0, sizeof outcome);
+        tarn_code code = committer_add(b->committer, p, &err);
+        if (code == TARN_OK) {
+            code = committer_run(b->committer, INT64_MAX, &outcome, &err);
+        }
+        (void)pthread_mutex_lock(&b->lock);
+        note_result(b, code, &err, &outcome);
+        p = take_waiting(b);
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+}
+
+void background_push(background *b, sink_pending *p) {
+    (void)pthread_mutex_lock(&b->lock);
+    while (b->running && b->n_waiting >= BACKGROUND_AHEAD) {
+        (void)pthread_cond_wait(&b->moved, &b->lock);
+    }
+    bool failed = b->result.code != TARN_OK;
+    bool start = !failed && !b->running;
+    if (!failed) {
+        sink_pending **at = &b->waiting;
+        while (*at != NULL) {
+            at = &(*at)->next;
+        }
+        *at = p;
+        b->n_waiting++;
+        b->running = true;
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+    if (failed) {
+        drop_list(b, p);
+    } else if (start) {
+        pool_errand_join(&b->errand); /* it has come to its end */
+        pool_errand_start(&b->errand, run_all, b);
+    }
+}
+
+void background_wait(background *b) {
+    pool_errand_join(&b->errand);
+    drop_list(b, b->waiting); /* after a failure; else there are none */
+    b->waiting = NULL;
+    b->n_waiting = 0;
+}
+
+void background_release(background *b) {
+    if (b->env == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&b->lock);
+    b->stop = true;
+    (void)pthread_mutex_unlock(&b->lock);
+    background_wait(b);
+    table_version_release(b->result.outcome.version);
+    buf_release(&b->offsets);
+    (void)pthread_cond_destroy(&b->moved);
+    (void)pthread_mutex_destroy(&b->lock);
+    memset(b, 0, sizeof *b);
+}
+
+void background_take(background *b, background_result *out) {
+    (void)pthread_mutex_lock(&b->lock);
+    *out = b->result;
+    b->result.outcome.version = NULL;
+    b->result.rows = 0;
+    b->result.files = 0;
+    b->result.any = false;
+    (void)pthread_mutex_unlock(&b->lock);
+}
+
+bool background_failed(background *b, tarn_error *err) {
+    (void)pthread_mutex_lock(&b->lock);
+    bool failed = b->result.code != TARN_OK;
+    if (failed) {
+        *err = b->result.err;
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+    return failed;
+}
+
+int32_t background_counts(background *b, committer_counts *counts, committer_counts *last) {
+    (void)pthread_mutex_lock(&b->lock);
+    *counts = b->counts;
+    *last = b->last;
+    int32_t n = b->n_waiting + b->n_working;
+    (void)pthread_mutex_unlock(&b->lock);
+    return n;
+}
+
+tarn_code background_offsets(background *b, tarn_buf *out, bool *has, tarn_error *err) {
+    (void)pthread_mutex_lock(&b->lock);
+    *has = b->has_offsets;
+    tarn_code code = buf_append_str(out, buf_str(&b->offsets), err);
+    (void)pthread_mutex_unlock(&b->lock);
+    return code;
+}
