@@ -14,7 +14,7 @@
 #define ACCESS_BYTES (1 << 20)
 
 static struct {
-    const char *listen, *name, *access, *access_log;
+    const char *listen, *name, *access, *access_log, *allowed;
     int64_t connections, timeout, body_mb;
 } serve_options;
 
@@ -26,6 +26,8 @@ static const opt_spec SERVE_SPECS[] = {
     {"access", 0, OPT_TEXT, &serve_options.access, "FILE",
      "who may do what: clients, tokens and roles by namespace, JSON\n(default: everybody "
      "everything, on this machine only)"},
+    {"allow-location", 0, OPT_TEXT, &serve_options.allowed, "PATHS",
+     "where clients may put tables besides the warehouse, comma\nseparated; / is anywhere"},
     {"access-log", 0, OPT_TEXT, &serve_options.access_log, "FILE",
      "one line of JSON for each request; - is stderr"},
     {"connections", 0, OPT_NUMBER, &serve_options.connections, "N", "at once (default 1000)"},
@@ -107,6 +109,7 @@ int cmd_serve(int argc, char **argv) {
     }
     the_app.makes = true;
     o.listen = serve_options.listen;
+    o.allowed_locations = serve_options.allowed;
     o.warehouse = serve_options.name;
     o.connections = (uint32_t)serve_options.connections;
     o.timeout_s = (uint32_t)serve_options.timeout;

@@ -23,10 +23,13 @@ typedef struct tarn_service_options {
     /* One line of JSON for each request, on any thread; NULL: none. @keep */
     void (*log)(void *ctx, const char *line);
     void *log_ctx; /* @keep */
+    /* Places where clients may put tables besides the warehouse, comma separated; "/" is anywhere.
+     * NULL: none. @borrow */
+    const char *allowed_locations;
 } tarn_service_options;
 
 #define TARN_SERVICE_OPTIONS_INIT                                                                  \
-    { sizeof(tarn_service_options), NULL, NULL, 0, 0, 0, NULL, NULL, NULL }
+    { sizeof(tarn_service_options), NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL }
 
 /* Starts listening on threads of its own and returns. INVALID: an address that is none; IO: in use;
  * UNSUPPORTED: not built in. @since 0.2 */

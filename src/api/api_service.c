@@ -57,6 +57,7 @@ tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_op
     inner.body_bytes = (size_t)o.body_bytes;
     inner.warehouse = str_of(o.warehouse);
     inner.access = str_of(o.access_json);
+    inner.allowed = str_of(o.allowed_locations);
     inner.log = o.log;
     inner.log_ctx = o.log_ctx;
     TRY(service_start(catalog->env, catalog->catalog, &inner, &s->running, err));

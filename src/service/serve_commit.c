@@ -126,6 +126,7 @@ tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error
         err->code = code = TARN_INVALID;
     }
     TRY(code);
+    TRY(places_allow_changes(&r->service->places, &sent.set, err));
     if (rest_creates(&sent.set)) {
         code = create_committed(r, reply, &sent.set, err);
         code = settle_refused(r, reply, &sent.set, code, err);

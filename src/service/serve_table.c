@@ -167,6 +167,10 @@ tarn_code rest_create_table(service_request *r, service_reply *reply, tarn_error
     TRY(request_member_str(body, "name", true, &table.name, err));
     r->table = table;
     TRY(read_create(r, body, &options, err));
+    if (options.location.len > 0) {
+        TRY(places_allow(&r->service->places, options.location, err));
+    }
+    TRY(places_allow_properties(&r->service->places, &options.properties, err));
     tarn_property *kept =
         ARENA_ARRAY(&r->arena, tarn_property, (size_t)options.properties.count + 1);
     if (kept == NULL) {
@@ -197,6 +201,7 @@ tarn_code rest_register_table(service_request *r, service_reply *reply, tarn_err
     TRY(request_member_str(body, "name", true, &table.name, err));
     r->table = table;
     TRY(request_member_str(body, "metadata-location", true, &location, err));
+    TRY(places_allow(&r->service->places, location, err));
     if (json_bool(json_get(body, "overwrite"), &overwrite) && overwrite) {
         TRY(err_set(err, TARN_UNSUPPORTED, "registering over an existing table is not offered"));
     }

@@ -27,6 +27,9 @@ static tarn_code read_one(transaction *t, const json_value *json, int32_t i, tar
     if (code == TARN_CORRUPT) {
         err->code = code = TARN_INVALID;
     }
+    if (code == TARN_OK) {
+        code = places_allow_changes(&r->service->places, &t->sent[i], err);
+    }
 done:
     return code;
 }

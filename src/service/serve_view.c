@@ -70,7 +70,9 @@ static tarn_code read_create(service_request *r, const json_value *body, view_ch
     TRY(view_version_from_json(&r->arena, version_json, version, err));
     TRY(request_member_properties(r, body, "properties", &properties, err));
     TRY(request_member_str(body, "location", false, &location, err));
-    if (location.len == 0) {
+    if (location.len > 0) {
+        TRY(places_allow(&r->service->places, location, err));
+    } else {
         TRY(catalog_default_location(r->service->catalog, &r->arena, &r->table, &location, err));
     }
     env_uuid_v4(r->service->env, uuid);
@@ -128,6 +130,7 @@ tarn_code rest_register_view(service_request *r, service_reply *reply, tarn_erro
     TRY(request_member_str(body, "name", true, &view.name, err));
     r->table = view;
     TRY(request_member_str(body, "metadata-location", true, &location, err));
+    TRY(places_allow(&r->service->places, location, err));
     TRY(catalog_register_view(r->service->catalog, &view, location, err));
     TRY(catalog_load_view(r->service->catalog, &view, &made, err));
     TRY(put_view(reply, made, err));
@@ -164,6 +167,7 @@ tarn_code rest_commit_view(service_request *r, service_reply *reply, tarn_error 
     tarn_code code = TARN_OK;
     TRY(request_json(r, &body, err));
     TRY(view_changes_from_json(&r->arena, body, &set, err));
+    TRY(places_allow_view(&r->service->places, &set, err));
     for (int i = 0; i < MAX_TRIES; i++) {
         catalog_view_release(base);
         base = NULL;

@@ -373,6 +373,7 @@ tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_opti
     s->warehouse = arena_str(&s->arena, options->warehouse);
     s->log = options->log;
     s->log_ctx = options->log_ctx;
+    TRY(places_init(&s->arena, catalog, options->allowed, &s->places, err));
     TRY(auth_new(env, options->access, &s->auth, err));
     TRY(commit_queues_new(env, catalog, &s->counters, &s->queues, err));
     TRY(once_keys_new(env, &s->keys, err));

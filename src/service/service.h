@@ -20,6 +20,7 @@ typedef struct service_options {
     uint32_t timeout_s;   /* of an idle or slow connection; 0: 60 */
     size_t body_bytes;    /* the largest request; 0: 64 MiB */
     tarn_str access;      /* who may do what (service/auth.h); len 0: everybody everything */
+    tarn_str allowed;     /* places besides the warehouse (service/places.h) */
     service_log_fn log;   /* NULL: none */
     void *log_ctx;
     tarn_str warehouse; /* what clients may name in config; len 0: anything */

@@ -6,12 +6,14 @@
 #include "service/counters.h"
 #include "service/daemon.h"
 #include "service/once.h"
+#include "service/places.h"
 #include "service/queue.h"
 
 struct rest_service {
     tarn_env *env;
     tarn_catalog *catalog;
     tarn_str warehouse;
+    service_places places;
     auth *auth;
     service_counters counters;
     service_log_fn log;

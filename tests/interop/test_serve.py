@@ -180,7 +180,7 @@ def wrong_requests():
             ("POST", "/v1/namespaces/ns/tables", {"name": "t"}, 400, "BadRequestException"),
             ("POST", "/v1/namespaces/ns/tables", {"name": "t", "schema": {"type": "struct", "fields": [{}]}}, 400, "BadRequestException"),
             ("POST", "/v1/namespaces/ns/tables/nope", {"requirements": [], "updates": []}, 404, "NoSuchTableException"),
-            ("POST", "/v1/namespaces/ns/register", {"name": "t", "metadata-location": "/no/such.metadata.json"}, 404, None),
+            ("POST", "/v1/namespaces/ns/register", {"name": "t", "metadata-location": "warehouse/no.metadata.json"}, 403, None),
         ]
         for method, path, body, status, kind in cases:
             got, answer, _ = server.ask(method, path, body)
@@ -529,6 +529,34 @@ def roles_and_tokens():
             assert secret not in text, "the log tells a secret"
 
 
+def tables_stay_in_the_warehouse():
+    """What a client names lies in the warehouse, or where the service was told."""
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+    with Workshop() as shop:
+        outside = shop.path("elsewhere")
+        make = lambda server, name, **more: server.ask("POST", "/v1/namespaces/ns/tables", {"name": name, "schema": schema, **more})[0]
+        with Server(shop) as server:
+            equal(server.ask("POST", "/v1/namespaces", {"namespace": ["ns"]})[0], 200)
+            home = shop.path("warehouse")
+            for place in (outside, "file://" + outside, home + "/../elsewhere", "/etc", home + "x/t", "s3://bucket/t"):
+                equal(make(server, "t", location=place), 403)
+                equal(make(server, "t", properties={"write.data.path": place}), 403)
+                equal(make(server, "t", **{"stage-create": True, "location": place}), 403)
+                equal(server.ask("POST", "/v1/namespaces", {"namespace": ["x"], "properties": {"location": place}})[0], 403)
+                equal(server.ask("POST", "/v1/namespaces/ns/register", {"name": "r", "metadata-location": place + "/m.metadata.json"})[0], 403)
+            equal(make(server, "t", location="file://" + home + "/own/place"), 200)
+            for update in ({"action": "set-location", "location": outside},
+                           {"action": "set-properties", "updates": {"write.metadata.path": outside}}):
+                sent = {"requirements": [], "updates": [update]}
+                equal(server.ask("POST", "/v1/namespaces/ns/tables/t", sent)[0], 403)
+                many = {"table-changes": [{"identifier": {"namespace": ["ns"], "name": "t"}, **sent}]}
+                equal(server.ask("POST", "/v1/transactions/commit", many)[0], 403)
+            assert not os.path.exists(outside)
+        with Server(shop, "--allow-location", "/nowhere, " + outside) as server:
+            equal(make(server, "u", location=outside + "/u"), 200)
+            equal(make(server, "v", location="/etc/v"), 403)
+
+
 def wrong_starts():
     with Workshop() as shop:
         shop.write("empty.json", "")
@@ -545,7 +573,7 @@ def wrong_starts():
 
 CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
-         duckdb_attaches, wrong_requests, roles_and_tokens, wrong_starts]
+         duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, wrong_starts]
 
 
 def main():

@@ -80,7 +80,7 @@ def engine(*arguments, **env):
 
 
 def compatibility_kit():
-    with Workshop() as shop, Server(shop) as server:
+    with Workshop() as shop, Server(shop, "--allow-location", "/") as server:
         status, out = engine("rck", "run", server.url, "file:" + shop.path("warehouse"), RCK_FLAGS="-Drck.requires-namespace-create=true")
         counts = {word: int(n) for n, word in re.findall(r"\[ *(\d+) tests (\w+) *\]", out)}
         print("kit: %s" % counts)

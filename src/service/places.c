@@ -1,0 +1,127 @@
+/* service/places.c - see places.h. */
+#include "service/places.h"
+
+static tarn_str without_slashes(tarn_str s) {
+    while (s.len > 0 && s.data[s.len - 1] == '/') {
+        s.len--;
+    }
+    return s;
+}
+
+/* The folder that all namespaces lie in: what is above a table's namespace. */
+static tarn_str warehouse_of(tarn_arena *arena, tarn_catalog *catalog) {
+    static const tarn_str level = {"n", 1};
+    const tarn_ident table = {1, &level, STR("t")};
+    tarn_str location;
+    size_t slash;
+    if (catalog_default_location(catalog, arena, &table, &location, NULL) != TARN_OK) {
+        return STR_NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        location = without_slashes(location);
+        if (!str_find_last_char(location, '/', &slash)) {
+            return STR_NULL;
+        }
+        location = str_sub(location, 0, slash);
+    }
+    return location;
+}
+
+/* file:/x, file:///x and /x are one place. */
+static tarn_str plain(tarn_str location) {
+    tarn_str path;
+    return without_slashes(store_local_path(location, &path) ? path : location);
+}
+
+tarn_code places_init(tarn_arena *arena, tarn_catalog *catalog, tarn_str allowed,
+                      service_places *out, tarn_error *err) {
+    tarn_str rest = arena_str(arena, allowed);
+    tarn_str piece;
+    tarn_str *roots = ARENA_ARRAY(arena, tarn_str, allowed.len + 2);
+    if (roots == NULL || (allowed.len > 0 && rest.data == NULL)) {
+        return err_nomem(err);
+    }
+    tarn_str warehouse = warehouse_of(arena, catalog);
+    if (warehouse.len > 0) {
+        roots[out->n++] = plain(warehouse);
+    }
+    while (rest.len > 0 && str_split(&rest, ',', &piece)) {
+        piece = str_trim(piece);
+        if (piece.len > 0) {
+            roots[out->n++] = plain(piece);
+        }
+    }
+    out->roots = roots;
+    return TARN_OK;
+}
+
+static bool climbs(tarn_str path) {
+    tarn_str piece;
+    while (path.len > 0 && str_split(&path, '/', &piece)) {
+        if (str_is(piece, "..") || str_is(piece, ".")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+tarn_code places_allow(const service_places *p, tarn_str location, tarn_error *err) {
+    tarn_str path = plain(location);
+    if (climbs(path)) {
+        return err_set(err, TARN_DENIED, "location \"%.*s\" goes through . or ..",
+                       STR_ARG(location));
+    }
+    for (int32_t i = 0; i < p->n; i++) {
+        tarn_str root = p->roots[i];
+        if (str_starts_with(path, root) &&
+            (path.len == root.len || root.len == 0 || path.data[root.len] == '/')) {
+            return TARN_OK;
+        }
+    }
+    return err_set(err, TARN_DENIED,
+                   "location \"%.*s\" lies outside the warehouse (the service's --allow-location "
+                   "names other places)",
+                   STR_ARG(location));
+}
+
+tarn_code places_allow_properties(const service_places *p, const tarn_properties *properties,
+                                  tarn_error *err) {
+    static const char *const KEYS[] = {"location", "write.data.path", "write.metadata.path",
+                                       "write.object-storage.path", "write.folder-storage.path"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
+        tarn_str place;
+        if (properties_get(properties, KEYS[i], &place)) {
+            tarn_code code = places_allow(p, place, err);
+            if (code != TARN_OK) {
+                return err_add(err, code, "property %s", KEYS[i]);
+            }
+        }
+    }
+    return TARN_OK;
+}
+
+tarn_code places_allow_changes(const service_places *p, const tarn_change_set *set,
+                               tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < set->n_changes && code == TARN_OK; i++) {
+        const tarn_change *c = &set->changes[i];
+        if (c->kind == CHANGE_SET_LOCATION) {
+            code = places_allow(p, c->text, err);
+        } else if (c->kind == CHANGE_SET_PROPERTIES) {
+            code = places_allow_properties(p, &c->properties, err);
+        }
+    }
+    return code;
+}
+
+tarn_code places_allow_view(const service_places *p, const view_change_set *set, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < set->n_changes && code == TARN_OK; i++) {
+        if (set->changes[i].kind == VIEW_SET_LOCATION) {
+            code = places_allow(p, set->changes[i].text, err);
+        } else if (set->changes[i].kind == VIEW_SET_PROPERTIES) {
+            code = places_allow_properties(p, &set->changes[i].properties, err);
+        }
+    }
+    return code;
+}
