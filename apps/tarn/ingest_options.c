@@ -213,7 +213,8 @@ static int check_balance(void) {
     if (o->mode != NULL && strcmp(o->mode, "append") != 0) {
         return app_usage("--kafka-balance goes with --mode append");
     }
-    if (o->deletes != NULL && strcmp(o->deletes, "equality") != 0) {
+    if (o->deletes != NULL &&
+        (strcmp(o->deletes, "position") == 0 || strcmp(o->deletes, "vector") == 0)) {
         return app_usage("--deletes %s needs an index of keys, which one process alone has; with "
                          "--kafka-balance take equality",
                          o->deletes);
@@ -233,8 +234,8 @@ static int check_balance(void) {
 
 int ingest_check_options(int32_t n_inputs) {
     ingest_choices *o = &ingest_options;
-    int status = check_modes();
-    status = status == 0 ? check_balance() : status;
+    int status = check_balance();
+    status = status == 0 ? check_modes() : status;
     status = status == 0 ? check_bad_rows() : status;
     o->interval_ms = -1;
     if (status != 0) {

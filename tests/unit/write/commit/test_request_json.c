@@ -73,6 +73,8 @@ static void test_request_json_round(void **state) {
         assert_true(str_eq(first, second));
     }
     assert_true(commit_request_can_travel(&full));
+    full.check_each = true; /* the base that is swapped must be asked */
+    assert_false(commit_request_can_travel(&full));
     assert_true(back.from_snapshot_id == TARN_NO_SNAPSHOT && back.fence == NULL &&
                 back.mine == NULL && back.commit_id == NULL && !back.share);
     case_done(&c);
