@@ -103,7 +103,7 @@ static tarn_code write_files(life *l) {
         return code;
     }
     STEP(manifest_writer_close(w, &l->arena, &l->written, &l->err));
-    manifest_list_options list = {2, 7, -1, 1, -1, STR_NULL};
+    manifest_list_options list = {2, 7, -1, 1, -1, STR_NULL, {0}};
     STEP(io_sink_memory(l->env, &l->list, &sink, &l->err));
     code = manifest_list_write(l->env, &list, &l->written, 1, sink, &l->err);
     if (code != TARN_OK) {

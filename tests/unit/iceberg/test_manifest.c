@@ -518,7 +518,8 @@ static void list_round_trip(bench *b, int32_t version, const tarn_manifest *in, 
     io_source *source;
     const tarn_manifest *out;
     int32_t got;
-    manifest_list_options options = {version, 77, -1, 12, version == 3 ? 500 : -1, STR("zstd")};
+    manifest_list_options options = {version,     77, -1, 12, version == 3 ? 500 : -1,
+                                     STR("zstd"), {0}};
     buf_init(&buf, b->env, 0);
     assert_ok(io_sink_memory(b->env, &buf, &sink, &err));
     assert_ok(manifest_list_write(b->env, &options, in, n, sink, &err));
@@ -570,7 +571,7 @@ static void foreign_sequence_number_is_refused(void **state) {
     io_sink *sink;
     bench_new(&b, 2, "");
     tarn_manifest m = {.path = STR("x"), .sequence_number = -1, .added_snapshot_id = 5};
-    manifest_list_options options = {2, 77, -1, 12, -1, STR_NULL};
+    manifest_list_options options = {2, 77, -1, 12, -1, STR_NULL, {0}};
     buf_init(&buf, b.env, 0);
     assert_ok(io_sink_memory(b.env, &buf, &sink, &err));
     assert_code(manifest_list_write(b.env, &options, &m, 1, sink, &err), TARN_INVALID);
