@@ -13,7 +13,7 @@ typedef struct app {
     /* options of every command */
     const char *catalog_uri;
     const char *warehouse;
-    const char *moved; /* FROM=TO */
+    const char *moved;           /* FROM=TO */
     opt_list catalog_properties; /* KEY=VALUE */
     bool json;
     bool quiet;

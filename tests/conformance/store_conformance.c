@@ -440,12 +440,12 @@ CASE(race)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conforms_create),    cmocka_unit_test(conforms_later),
-        cmocka_unit_test(conforms_named_later),
-        cmocka_unit_test(conforms_ranges),    cmocka_unit_test(conforms_large),
-        cmocka_unit_test(conforms_abort),     cmocka_unit_test(conforms_list),
-        cmocka_unit_test(conforms_folders),   cmocka_unit_test(conforms_names),
-        cmocka_unit_test(conforms_bad_paths), cmocka_unit_test(conforms_race),
+        cmocka_unit_test(conforms_create),      cmocka_unit_test(conforms_later),
+        cmocka_unit_test(conforms_named_later), cmocka_unit_test(conforms_ranges),
+        cmocka_unit_test(conforms_large),       cmocka_unit_test(conforms_abort),
+        cmocka_unit_test(conforms_list),        cmocka_unit_test(conforms_folders),
+        cmocka_unit_test(conforms_names),       cmocka_unit_test(conforms_bad_paths),
+        cmocka_unit_test(conforms_race),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

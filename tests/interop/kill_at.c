@@ -1,7 +1,8 @@
-/* tests/interop/kill_at.c - preloaded into the command: ends the process with SIGKILL right before its
- * k-th call that changes files, or in the middle of it. Everything counts: data files, manifests, the
- * state folder, SQLite's and RocksDB's own files. Environment: KILL_AT (k; unset: never), KILL_TORN (a
- * write is done by half first), KILL_COUNT (file that gets the number of calls at exit). */
+/* tests/interop/kill_at.c - preloaded into the command: ends the process with SIGKILL right before
+ * its k-th call that changes files, or in the middle of it. Everything counts: data files,
+ * manifests, the state folder, SQLite's and RocksDB's own files. Environment: KILL_AT (k; unset:
+ * never), KILL_TORN (a write is done by half first), KILL_COUNT (file that gets the number of calls
+ * at exit). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

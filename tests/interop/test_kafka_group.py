@@ -18,7 +18,7 @@ import time
 import harness
 from harness import Workshop, case, equal, must_refuse
 
-STEPS = int(os.environ.get("BALANCE_STEPS", "12"))
+STEPS = int(os.environ.get("BALANCE_STEPS", "6"))
 SEED = int(os.environ.get("BALANCE_SEED", "1"))
 SETTINGS = ["--kafka-balance", "--kafka-group", "g"]
 # the mock cluster forgets members that are silent for longer than the session, also those that wait 3 s for others to join

@@ -62,22 +62,20 @@ static void keys_of_all_kinds(void **state) {
     (void)state;
     open_case(
         &c,
-        STRUCT(
-            FIELD("1", "a", "\"string\"") "," FIELD("2", "b", "\"string\"") "," FIELD("3", "d", "\"double\"") "," FIELD("4", "i", "\"int\"") "," FIELD(
-                "5", "t",
-                "\"boolean\"") "," FIELD("6", "n",
-                                         "\"decimal(20, 2)\"") "," FIELD("7", "u",
-                                                                         "\"uuid\"") "," FIELD("8",
-                                                                                               "f",
-                                                                                               "\"f"
-                                                                                               "ixe"
-                                                                                               "d["
-                                                                                               "2]"
-                                                                                               "\"") "," FIELD("9",
-                                                                                                               "w",
-                                                                                                               "\"date\"") "," FIELD("10",
-                                                                                                                                     "z",
-                                                                                                                                     "\"unknown\"")),
+        STRUCT(FIELD("1", "a", "\"string\"") "," FIELD("2", "b", "\"string\"") "," FIELD("3", "d", "\"double\"") "," FIELD("4", "i", "\"int\"") "," FIELD(
+            "5", "t",
+            "\"boolean\"") "," FIELD("6", "n",
+                                     "\"decimal(20, 2)\"") "," FIELD("7", "u",
+                                                                     "\"uuid\"") "," FIELD("8", "f",
+                                                                                           "\"f"
+                                                                                           "ixe"
+                                                                                           "d["
+                                                                                           "2]"
+                                                                                           "\"") "," FIELD("9",
+                                                                                                           "w",
+                                                                                                           "\"date\"") "," FIELD("10",
+                                                                                                                                 "z",
+                                                                                                                                 "\"unknown\"")),
         "{\"a\":\"ab\",\"b\":\"c\",\"d\":0.0,\"i\":1,\"t\":true,\"n\":\"1.00\"}\n"
         "{\"a\":\"a\",\"b\":\"bc\",\"d\":-0.0,\"i\":1,\"t\":true,\"n\":\"1.00\"}\n"
         "{\"a\":\"abc\",\"b\":\"\",\"d\":1.5,\"i\":1,\"t\":false,\"n\":\"1.00\"}\n"
