@@ -4,6 +4,7 @@ nothing doubled. Method: a followed file feeds `tarn ingest`; between two of its
 and makes the table again, or changes schema and spec. In the end the rows are those of a dictionary.
 
 usage: test_stream_faults.py [CASE ...]"""
+import atexit
 import json
 import os
 import signal
@@ -46,6 +47,7 @@ class Stream:
     def start(self):
         self.before = self.highest()
         self.process = subprocess.Popen(self.command, cwd=self.shop.folder, stderr=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)  # those of failed cases
 
     def put(self, keys, value):
         rows = [{"id": key, "v": value} for key in keys]
@@ -297,7 +299,11 @@ def schema_and_spec():
             stream.start()
             shop.tarn("alter", "ns.t", "drop-column", "v") if kind else shop.tarn("alter", "ns.t", "rename-column", "v", "w")
             before = len(shop.cat("ns.t").rows)
-            stream.put(range(10000, 10000 + 2 * KEYS), "g")
+            for i in range(100):  # a commit in the background is seen by the rows after it
+                if stream.process.poll() is not None:
+                    break
+                stream.put(range(10000 + i * KEYS, 10000 + (i + 1) * KEYS), "g")
+                time.sleep(0.3)
             stream.failed("v")
             equal(len(shop.cat("ns.t").rows) >= before, True)
 
