@@ -7,7 +7,7 @@ RUN: append upsert changes (default: all)
 EVENTS is the script that makes the events (flat rows with an "op" field, or with --envelope Debezium's envelopes); their end state is
 known. ENGINE is a command that runs a Flink SQL file with Iceberg's runtime (`ENGINE flink-iceberg run FILE`); without it Flink is left
 out. Flink's time is that of the job alone: the same script with one row is taken off. Its memory is the largest process's. Flink
-commits at its checkpoints, which come by time (1 s), so it makes fewer of them. PyIceberg gets a tenth of the checkpoints, and for
+commits at its checkpoints, which come by time (every 100 ms, as far as it keeps up); the number of snapshots of each is told. PyIceberg gets a tenth of the checkpoints, and for
 upserts a fiftieth of the rows, since its upsert reads the whole table each time; rates are rows per second."""
 import argparse
 import json
@@ -82,12 +82,12 @@ def run_tarn(args, run, path, rows, deletes):
         command += ["--format", "debezium-json"]
     seconds, peak = measured(command)
     count = subprocess.run([tarn, "-c", f"sqlite:{where}/t.db", "cat", "db.t", "--count"], capture_output=True, text=True, check=True)
-    return seconds, peak, int(count.stdout)
+    return seconds, peak, int(count.stdout), snapshots(where)
 
 
 FLINK = """
 SET 'parallelism.default' = '2';
-SET 'execution.checkpointing.interval' = '1s';
+SET 'execution.checkpointing.interval' = '100ms';
 CREATE CATALOG c WITH ('type'='iceberg', 'catalog-type'='hadoop', 'warehouse'='file://{where}');
 CREATE DATABASE IF NOT EXISTS c.db;
 CREATE TABLE c.db.t ({columns}{key}) WITH ('format-version'='2'{upsert});
@@ -109,7 +109,13 @@ def run_flink(args, run, path):
     with open(file, "w") as out:
         out.write(script)
     environment = dict(os.environ, ENGINES_HEAP="2g")
-    return measured([args.engine, "flink-iceberg", "run", file], env=environment)
+    seconds, peak = measured([args.engine, "flink-iceberg", "run", file], env=environment)
+    return seconds, peak, snapshots(where)
+
+
+def snapshots(where):
+    """How many were made: each has one manifest list."""
+    return sum(name.startswith("snap-") for _, _, names in os.walk(where) for name in names)
 
 
 def run_pyiceberg(args, run, path, rows):
@@ -163,12 +169,12 @@ def main():
             rounds = [run_flink(args, run, paths[run]) for _ in range(args.rounds)]
             seconds = statistics.median(r[0] for r in rounds) - empty
             flink_rate, flink_peak = rows / seconds, max(r[1] for r in rounds)
-            print(f"{run:8} Flink          {flink_rate:10.0f} rows/s  {flink_peak:7.0f} MiB  (start {empty:.1f} s taken off)", flush=True)
+            print(f"{run:8} Flink          {flink_rate:10.0f} rows/s  {flink_peak:7.0f} MiB  {rounds[0][2]} snapshots (start {empty:.1f} s taken off)", flush=True)
         for deletes in kinds:
             rounds = [run_tarn(args, run, paths[run], rows, deletes) for _ in range(args.rounds)]
             rate, peak = rows / statistics.median(r[0] for r in rounds), max(r[1] for r in rounds)
             beside = f"  {rate / flink_rate:5.1f}x the rate, {peak / flink_peak:.3f}x the memory of Flink" if args.engine else ""
-            print(f"{run:8} tarn {deletes:9} {rate:10.0f} rows/s  {peak:7.0f} MiB  {rounds[0][2]} rows at the end{beside}", flush=True)
+            print(f"{run:8} tarn {deletes:9} {rate:10.0f} rows/s  {peak:7.0f} MiB  {rounds[0][3]} snapshots  {rounds[0][2]} rows at the end{beside}", flush=True)
         if run != "changes":
             seconds, n = run_pyiceberg(args, run, paths[run], rows)
             print(f"{run:8} PyIceberg      {n / seconds:10.0f} rows/s  ({n} rows)", flush=True)
