@@ -609,7 +609,7 @@ static tarn_code write_vectors(delete_writer *w, delete_target *const *targets, 
                                tarn_error *err) {
     tarn_code code = TARN_OK;
     open_vectors o = {0};
-    sized_vector *sorted;
+    sized_vector *sorted = NULL;
     tarn_buf vector;
     buf_init(&vector, w->env, 0);
     TRY(sort_vectors(w, targets, n, &vector, &sorted, err));
