@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Streams of the 2013 flight events into a table, with 100 checkpoints: tarn beside Flink's Iceberg sink and PyIceberg.
 
-usage: streams.py EVENTS [--build DIR] [--engine ENGINE] [--limit N] [--rounds N] [--work DIR] [RUN...]
+usage: streams.py EVENTS [RUN...] [--build DIR] [--engine ENGINE] [--limit N] [--rounds N] [--work DIR]
 RUN: append upsert changes (default: all)
 
 EVENTS is the script that makes the events (flat rows with an "op" field, or with --envelope Debezium's envelopes); their end state is
