@@ -670,7 +670,7 @@ done:
 
 tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out, tarn_error *err) {
     tarn_code code = TARN_OK;
-    sink_pending *p;
+    sink_pending *p = NULL;
     TRY(make_pending(s, offsets, &p, err));
     int64_t number = s->committer.next_checkpoint;
     code = committer_add(&s->committer, p, err);
@@ -689,7 +689,7 @@ bool sink_is_background(const sink_job *s) {
 }
 
 tarn_code sink_push(sink_job *s, const char *offsets, tarn_error *err) {
-    sink_pending *p;
+    sink_pending *p = NULL;
     tarn_code code = make_pending(s, offsets, &p, err);
     if (code == TARN_OK) {
         background_push(&s->behind, p);

@@ -295,7 +295,7 @@ static tarn_code read_base64(text_decoder *d, const text_node *node, tarn_str *o
 }
 
 static tarn_code put_bytes(text_decoder *d, const text_node *node, tarn_builder *b) {
-    tarn_str bytes;
+    tarn_str bytes = STR_NULL;
     tarn_code code = read_base64(d, node, &bytes);
     if (code != TARN_OK) {
         return code;
@@ -329,7 +329,7 @@ static tarn_code put_unscaled(text_decoder *d, const text_node *node, tarn_build
 /* Numbers and plain texts are decimals in other settings of Debezium's. */
 static tarn_code put_decimal(text_decoder *d, const text_node *node, tarn_builder *b,
                              int32_t scale) {
-    tarn_str bytes;
+    tarn_str bytes = STR_NULL;
     if (*d->p != '"') {
         return text_json_value(d, node, b);
     }
@@ -391,7 +391,7 @@ static tarn_code read_whole(text_decoder *d, const text_node *node, int64_t *out
 
 static tarn_code put_days(text_decoder *d, const text_node *node, tarn_builder *b) {
     char text[32];
-    int64_t days;
+    int64_t days = 0;
     if (*d->p == '"') {
         return text_json_value(d, node, b);
     }
@@ -427,7 +427,7 @@ static bool change_digits(int64_t *v, int from, int to) {
 static tarn_code put_count(text_decoder *d, const text_node *node, tarn_builder *b,
                            const text_spelling *s) {
     char text[48];
-    int64_t v;
+    int64_t v = 0;
     if (*d->p == '"') {
         return text_json_value(d, node, b);
     }
