@@ -13,6 +13,7 @@ tarn_code commit_changes(tarn_env *env, tarn_catalog *catalog, const tarn_ident 
         tarn_arena arena;
         tarn_table_version *base = NULL;
         tarn_change_set set;
+        memset(&set, 0, sizeof set); /* makers say what they have: a change, or a requirement too */
         arena_init(&arena, env);
         outcome->attempts = attempt;
         outcome->kind = TARN_NOT_COMMITTED;

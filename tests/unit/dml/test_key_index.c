@@ -593,7 +593,7 @@ static void test_no_memory_is_said_and_survived(void **state) {
     fixture f;
     bool failed = true;
     (void)state;
-    for (uint64_t k = 1; failed; k += k < 40 || test_every() ? 1 : 97) {
+    for (uint64_t k = 1; failed; k += k < 40 ? 1 : test_every() ? 13 : 97) {
         tarn_error err = TARN_ERROR_INIT;
         fail_alloc plan;
         fixture g;
