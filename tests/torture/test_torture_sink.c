@@ -11,7 +11,7 @@
 static void strike_all(const flow *f, case_kind kind, bool after) {
     bool reached = true;
     bool indexed = f->version > 2 || str_is(str_of(f->deletes), "position");
-    int64_t step = test_every() ? 1 : indexed || kind != CASE_DIR_MEMORY ? 41 : 7;
+    int64_t step = test_every() ? (indexed ? 11 : 3) : indexed || kind != CASE_DIR_MEMORY ? 41 : 7;
     for (int64_t k = 1 + after; reached; k += step) {
         tarn_env *env = test_env();
         tarn_error e = TARN_ERROR_INIT;
@@ -49,7 +49,7 @@ static void test_memory(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof FLOWS / sizeof FLOWS[0]; i++) {
         bool failed = true;
-        uint64_t step = test_every() ? 1 : i < 2 ? 97 : 397;
+        uint64_t step = test_every() ? (i < 2 ? 7 : 37) : i < 2 ? 97 : 397;
         for (uint64_t k = 1; failed; k += step) {
             fail_alloc plan;
             tarn_error e = TARN_ERROR_INIT;
