@@ -154,7 +154,7 @@ def zombie(shop, mock, members):
     create(shop)
     mock.produce(50)
     sleeper = members.follow("1h")
-    time.sleep(5)
+    time.sleep(8)
     members.freeze(sleeper)
     members.follow()
     until(lambda: len(ids(shop)) == 200)
@@ -165,7 +165,8 @@ def zombie(shop, mock, members):
     said = members.stop(sleeper)
     members.drain()
     equal(ids(shop), list(range(400)))
-    assert "another process has taken it over" in said, said
+    # on a busy machine it may have been frozen before it had read anything
+    assert "another process has taken it over" in said or "0 rows in 0 files" in said, said
 
 
 def happen(shop, mock, members, seed, keys):
