@@ -229,3 +229,19 @@ void str_digest(tarn_str s, uint8_t out[16]) {
 uint64_t str_hash(tarn_str s) {
     return XXH3_64bits(s.data != NULL ? s.data : "", s.len);
 }
+
+int str_hex_digit(char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+int str_base64_digit(char c) {
+    return c >= 'A' && c <= 'Z'   ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : c >= '0' && c <= '9' ? c - '0' + 52
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : -1;
+}

@@ -74,6 +74,10 @@ size_t str_utf8_put(uint32_t code_point, char out[4]);
 
 /* 16 bytes that stand for s where s itself would be too long to keep; in memory only. */
 void str_digest(tarn_str s, uint8_t out[16]);
+/* What a digit stands for; -1: it is none. */
+int str_hex_digit(char c); /* either case */
+int str_base64_digit(char c);
+
 uint64_t str_hash(tarn_str s); /* for maps in memory only; never stored */
 
 #endif

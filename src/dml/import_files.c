@@ -4,14 +4,6 @@
 
 #define HIVE_NULL "__HIVE_DEFAULT_PARTITION__"
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Hive escapes as %XX and nothing else ("+" is a plus); a percent sign that begins no escape stays.
  * Once: "100%2525" is "100%25" (B04). */
 static tarn_code decode(tarn_arena *arena, tarn_str text, tarn_str *out, tarn_error *err) {
@@ -21,8 +13,9 @@ static tarn_code decode(tarn_arena *arena, tarn_str text, tarn_str *out, tarn_er
         return err_nomem(err);
     }
     for (size_t i = 0; i < text.len; i++) {
-        const int high = text.data[i] == '%' && i + 2 < text.len ? hex_digit(text.data[i + 1]) : -1;
-        const int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
+        const int high =
+            text.data[i] == '%' && i + 2 < text.len ? str_hex_digit(text.data[i + 1]) : -1;
+        const int low = high >= 0 ? str_hex_digit(text.data[i + 2]) : -1;
         bytes[n++] = (char)(low >= 0 ? high << 4 | low : text.data[i]);
         i += low >= 0 ? 2 : 0;
     }

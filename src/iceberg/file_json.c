@@ -183,12 +183,6 @@ static tarn_code get_if(const json_value *json, const char *name, int64_t *out, 
     return is_absent(v) || json_i64(v, out) ? TARN_OK : bad_member(name, err);
 }
 
-static int hex_digit(char c) {
-    c = c >= 'a' && c <= 'f' ? (char)(c - 'a' + 'A') : c;
-    const char *at = c != '\0' ? strchr(HEX, c) : NULL;
-    return at != NULL ? (int)(at - HEX) : -1;
-}
-
 static tarn_code read_hex(tarn_arena *arena, const json_value *json, const char *name,
                           tarn_str *out, tarn_error *err) {
     tarn_str text;
@@ -200,8 +194,8 @@ static tarn_code read_hex(tarn_arena *arena, const json_value *json, const char 
         return err_nomem(err);
     }
     for (size_t i = 0; i < text.len / 2; i++) {
-        int high = hex_digit(text.data[2 * i]);
-        int low = hex_digit(text.data[2 * i + 1]);
+        int high = str_hex_digit(text.data[2 * i]);
+        int low = str_hex_digit(text.data[2 * i + 1]);
         if (high < 0 || low < 0) {
             return bad_member(name, err);
         }

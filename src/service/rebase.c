@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "iceberg/location.h"
 #include "iceberg/manifest.h"
+#include "read/scan.h"
 
 typedef struct rebase {
     tarn_arena *arena;
@@ -69,8 +70,6 @@ static tarn_code check_others(const rebase *b, tarn_error *err) {
 
 static tarn_code read_list(const rebase *b, const tarn_snapshot *s, const tarn_manifest **out,
                            int32_t *n, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    io_source *source = NULL;
     *out = NULL;
     *n = 0;
     if (s == NULL) {
@@ -80,13 +79,7 @@ static tarn_code read_list(const rebase *b, const tarn_snapshot *s, const tarn_m
         return err_set(err, TARN_CONFLICT, "snapshot %lld lists its manifests inline",
                        (long long)s->snapshot_id);
     }
-    TRY(store_open(b->store, s->manifest_list, -1, &source, err));
-    TRY(manifest_list_read(b->arena, source, out, n, err));
-done:
-    if (source != NULL) {
-        source->close(source);
-    }
-    return code;
+    return snapshot_manifests(b->arena, b->store, s, out, n, err);
 }
 
 /* Only adds data files, by the snapshot that was sent. */

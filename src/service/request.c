@@ -9,14 +9,6 @@ const char *request_header(service_request *r, const char *name) {
     return http_value(r->connection, true, name);
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 tarn_code request_decode(service_request *r, tarn_str encoded, tarn_str *out, tarn_error *err) {
     char *bytes = arena_alloc(&r->arena, encoded.len + 1);
     size_t n = 0;
@@ -26,8 +18,8 @@ tarn_code request_decode(service_request *r, tarn_str encoded, tarn_str *out, ta
     for (size_t i = 0; i < encoded.len; i++) {
         char c = encoded.data[i];
         if (c == '%') {
-            int high = i + 2 < encoded.len ? hex_digit(encoded.data[i + 1]) : -1;
-            int low = i + 2 < encoded.len ? hex_digit(encoded.data[i + 2]) : -1;
+            int high = i + 2 < encoded.len ? str_hex_digit(encoded.data[i + 1]) : -1;
+            int low = i + 2 < encoded.len ? str_hex_digit(encoded.data[i + 2]) : -1;
             if (high < 0 || low < 0) {
                 return err_set(err, TARN_INVALID, "\"%.*s\" has a broken %%-escape at %zu",
                                STR_ARG(encoded), i);

@@ -296,8 +296,9 @@ done:
     return code;
 }
 
-tarn_code rest_read_rename(service_request *r, service_reply *reply, tarn_ident *from,
-                           tarn_ident *to, bool *refused, tarn_error *err) {
+/* The body of a rename. *refused: the reply says that there is no such namespace to go to. */
+static tarn_code read_rename(service_request *r, service_reply *reply, tarn_ident *from,
+                             tarn_ident *to, bool *refused, tarn_error *err) {
     const json_value *body;
     tarn_ident space;
     tarn_properties unused;
@@ -324,8 +325,9 @@ done:
     return code;
 }
 
-void rest_refuse_rename(service_request *r, service_reply *reply, const tarn_ident *from,
-                        const tarn_ident *to) {
+/* The new name is taken. */
+static void refuse_rename(service_request *r, service_reply *reply, const tarn_ident *from,
+                          const tarn_ident *to) {
     char text[1024];
     catalog_view *view = NULL;
     bool is_view = catalog_load_view(r->service->catalog, to, &view, NULL) == TARN_OK;
@@ -335,24 +337,28 @@ void rest_refuse_rename(service_request *r, service_reply *reply, const tarn_ide
     reply_refuse(r, reply, 409, "AlreadyExistsException", text);
 }
 
-tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error *err) {
+tarn_code rest_rename(service_request *r, service_reply *reply, rename_fn move, tarn_error *err) {
     tarn_ident from, to;
     bool refused;
     tarn_code code = TARN_OK;
-    TRY(rest_read_rename(r, reply, &from, &to, &refused, err));
+    TRY(read_rename(r, reply, &from, &to, &refused, err));
     if (refused) {
         goto done;
     }
-    code = catalog_rename(r->service->catalog, &from, &to, err);
+    code = move(r->service->catalog, &from, &to, err);
     if (code == TARN_CONFLICT) {
         code = TARN_OK;
-        rest_refuse_rename(r, reply, &from, &to);
+        refuse_rename(r, reply, &from, &to);
         goto done;
     }
     TRY(code);
     reply->status = 204;
 done:
     return code;
+}
+
+tarn_code rest_rename_table(service_request *r, service_reply *reply, tarn_error *err) {
+    return rest_rename(r, reply, catalog_rename, err);
 }
 
 tarn_code rest_unregister_table(service_request *r, service_reply *reply, tarn_error *err) {

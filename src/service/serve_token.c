@@ -26,15 +26,6 @@ static tarn_code form_field(service_request *r, const char *name, tarn_str *out,
     return TARN_OK;
 }
 
-static int base64_digit(char c) {
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
 /* "Basic ID:SECRET" in base64. */
 static tarn_code basic_credentials(service_request *r, tarn_str *id, tarn_str *secret,
                                    tarn_error *err) {
@@ -50,7 +41,7 @@ static tarn_code basic_credentials(service_request *r, tarn_str *id, tarn_str *s
         return err_nomem(err);
     }
     for (const char *c = header + 6; *c != '\0' && *c != '='; c++) {
-        int digit = base64_digit(*c);
+        int digit = str_base64_digit(*c);
         if (digit < 0) {
             return TARN_OK; /* no credentials, then */
         }

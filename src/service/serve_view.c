@@ -195,21 +195,5 @@ tarn_code rest_drop_view(service_request *r, service_reply *reply, tarn_error *e
 }
 
 tarn_code rest_rename_view(service_request *r, service_reply *reply, tarn_error *err) {
-    tarn_ident from, to;
-    bool refused = false;
-    tarn_code code = TARN_OK;
-    TRY(rest_read_rename(r, reply, &from, &to, &refused, err));
-    if (refused) {
-        goto done;
-    }
-    code = catalog_rename_view(r->service->catalog, &from, &to, err);
-    if (code == TARN_CONFLICT) {
-        code = TARN_OK;
-        rest_refuse_rename(r, reply, &from, &to);
-        goto done;
-    }
-    TRY(code);
-    reply->status = 204;
-done:
-    return code;
+    return rest_rename(r, reply, catalog_rename_view, err);
 }

@@ -91,12 +91,11 @@ tarn_code rest_rename_view(service_request *r, service_reply *reply, tarn_error 
 const char *rest_ident_text(service_request *r, const tarn_ident *ident);
 /* What has the name that a new table or view asked for: "Table", "View with same name". */
 const char *rest_taken_by(service_request *r, bool view);
-/* The body of a rename. *refused: the reply says that there is no such namespace to go to. */
-tarn_code rest_read_rename(service_request *r, service_reply *reply, tarn_ident *from,
-                           tarn_ident *to, bool *refused, tarn_error *err) TARN_MUST_USE;
-/* The new name is taken. */
-void rest_refuse_rename(service_request *r, service_reply *reply, const tarn_ident *from,
-                        const tarn_ident *to);
+typedef tarn_code (*rename_fn)(tarn_catalog *catalog, const tarn_ident *from, const tarn_ident *to,
+                               tarn_error *err);
+/* A rename as the body says it, of tables or views. */
+tarn_code rest_rename(service_request *r, service_reply *reply, rename_fn move,
+                      tarn_error *err) TARN_MUST_USE;
 
 bool rest_creates(const tarn_change_set *set); /* they require that there is no table */
 /* The request has an Idempotency-Key, and the table shows that it was done before: its snapshots

@@ -2,7 +2,7 @@
 #include "service/trim.h"
 
 #include "base/map.h"
-#include "iceberg/manifest.h"
+#include "read/scan.h"
 
 #define DEFAULT_AGE_MS INT64_C(432000000) /* Iceberg's own: 5 days */
 #define MOST           100                /* in one commit */
@@ -77,19 +77,6 @@ done:
     return code;
 }
 
-static tarn_code read_list(tarn_arena *arena, tarn_store *store, const tarn_snapshot *s,
-                           const tarn_manifest **out, int32_t *n, tarn_error *err) {
-    io_source *source = NULL;
-    tarn_code code = TARN_OK;
-    TRY(store_open(store, s->manifest_list, -1, &source, err));
-    TRY(manifest_list_read(arena, source, out, n, err));
-done:
-    if (source != NULL) {
-        source->close(source);
-    }
-    return code;
-}
-
 static tarn_code remove_files(tarn_arena *arena, tarn_store *store, const trim_plan *plan,
                               tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -98,14 +85,14 @@ static tarn_code remove_files(tarn_arena *arena, tarn_store *store, const trim_p
     int32_t n;
     bool added;
     map_init(&known, arena);
-    TRY(read_list(arena, store, plan->oldest_kept, &list, &n, err));
+    TRY(snapshot_manifests(arena, store, plan->oldest_kept, &list, &n, err));
     for (int32_t i = 0; i < n; i++) {
         if (map_put(&known, list[i].path, NULL) == NULL) {
             return err_nomem(err);
         }
     }
     for (int32_t k = 0; k < plan->n; k++) {
-        TRY(read_list(arena, store, plan->expired[k], &list, &n, err));
+        TRY(snapshot_manifests(arena, store, plan->expired[k], &list, &n, err));
         for (int32_t i = 0; i < n; i++) {
             if (map_put(&known, list[i].path, &added) == NULL) {
                 return err_nomem(err);

@@ -140,16 +140,6 @@ size_t value_format_decimal(tarn_int128 v, int32_t scale, char out[64]) {
     return len;
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool value_parse_uuid(tarn_str text, uint8_t out[16]) {
     size_t at = 0;
     uint8_t bytes[16];
@@ -161,8 +151,8 @@ bool value_parse_uuid(tarn_str text, uint8_t out[16]) {
         if (dash && text.data[at++] != '-') {
             return false;
         }
-        int high = hex_digit(text.data[at]);
-        int low = hex_digit(text.data[at + 1]);
+        int high = str_hex_digit(text.data[at]);
+        int low = str_hex_digit(text.data[at + 1]);
         if (high < 0 || low < 0) {
             return false;
         }

@@ -32,16 +32,6 @@ static bool parse_timestamp(tarn_kind kind, tarn_str text, int64_t *out) {
     return time_parse_date(text, &days) && num_mul_i64(days, per_day, out);
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static tarn_code parse_hex(tarn_arena *arena, const tarn_type *type, tarn_str text, tarn_str *out,
                            tarn_error *err) {
     size_t len = text.len / 2;
@@ -57,8 +47,8 @@ static tarn_code parse_hex(tarn_arena *arena, const tarn_type *type, tarn_str te
         return err_nomem(err);
     }
     for (size_t i = 0; i < len; i++) {
-        int high = hex_digit(text.data[2 * i]);
-        int low = hex_digit(text.data[2 * i + 1]);
+        int high = str_hex_digit(text.data[2 * i]);
+        int low = str_hex_digit(text.data[2 * i + 1]);
         if (high < 0 || low < 0) {
             return bad_text(type, text, err);
         }

@@ -254,15 +254,6 @@ static tarn_code read_schema(text_decoder *d) {
 
 /* ---- values ---- */
 
-static int base64_digit(char c) {
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
 /* Into d->nested, with room behind it. */
 static tarn_code read_base64(text_decoder *d, const text_node *node, tarn_str *out) {
     tarn_str text;
@@ -281,7 +272,7 @@ static tarn_code read_base64(text_decoder *d, const text_node *node, tarn_str *o
     uint32_t bits = 0;
     uint8_t *to = d->nested.data;
     for (size_t i = 0; i < text.len; i++) {
-        int digit = base64_digit(text.data[i]);
+        int digit = str_base64_digit(text.data[i]);
         if (digit < 0) {
             return text_bad(d, node, "a string was not base64");
         }

@@ -279,16 +279,6 @@ static tarn_code put_time(text_decoder *d, const text_node *node, tarn_builder *
 
 /* ---- bytes ---- */
 
-static int hex_digit(char c) {
-    if (text_is_digit(c)) {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decoded right into the builder, and taken back if it is no hex. */
 static tarn_code put_hex(text_decoder *d, const text_node *node, tarn_builder *b, tarn_str text) {
     tarn_code code = TARN_OK;
@@ -307,8 +297,8 @@ static tarn_code put_hex(text_decoder *d, const text_node *node, tarn_builder *b
     }
     uint8_t *to = fixed ? b->values + (size_t)b->length * len : b->bytes + b->bytes_len;
     for (size_t i = 0; i < len; i++) {
-        int high = hex_digit(text.data[2 * i]);
-        int low = hex_digit(text.data[2 * i + 1]);
+        int high = str_hex_digit(text.data[2 * i]);
+        int low = str_hex_digit(text.data[2 * i + 1]);
         if (high < 0 || low < 0) {
             return bad_value(d, node, text);
         }
