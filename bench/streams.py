@@ -88,6 +88,8 @@ def run_tarn(args, run, path, rows, deletes):
 FLINK = """
 SET 'parallelism.default' = '2';
 SET 'execution.checkpointing.interval' = '100ms';
+SET 'state.checkpoint-storage' = 'filesystem';
+SET 'state.checkpoints.dir' = 'file://{where}-checkpoints';
 CREATE CATALOG c WITH ('type'='iceberg', 'catalog-type'='hadoop', 'warehouse'='file://{where}');
 CREATE DATABASE IF NOT EXISTS c.db;
 CREATE TABLE c.db.t ({columns}{key}) WITH ('format-version'='2'{upsert});
