@@ -4,7 +4,8 @@
  *
  * Appends that agree (share, branch, kind, summary, nothing else asked) and stand next to each
  * other are a unit: one snapshot. Every other request is a unit of its own. What a unit wrote is
- * removed when the round's swap did not take it. */
+ * removed when the round's swap did not take it, and so is what jobs wrote that made their changes
+ * themselves. */
 #include "service/group.h"
 
 #include "base/map.h"
@@ -29,6 +30,7 @@ typedef struct group_round {
     const tarn_metadata *now; /* base with the jobs applied so far */
     tarn_change *changes;     /* of all jobs that hold */
     int32_t n_changes, cap;
+    written_files files; /* of jobs that make their changes themselves */
     group_unit *units;
     tarn_map ids;      /* of this round's requests, to their jobs */
     commit_job **open; /* appends that wait to be joined */
@@ -69,10 +71,14 @@ done:
 static void apply_changes(group_round *rd, commit_job *job) {
     tarn_code code = TARN_OK;
     tarn_change_set set;
+    const int32_t before = rd->files.n;
     memset(&set, 0, sizeof set);
-    TRY(job->make(job, &rd->arena, rd->now, &set, &job->err));
+    TRY(job->make(job, &rd->files, rd->now, &set, &job->err));
     TRY(apply_set(rd, &set, &job->err));
 done:
+    if (code != TARN_OK) {
+        written_discard(&rd->files, before);
+    }
     job->code = code;
 }
 
@@ -325,6 +331,9 @@ static tarn_code swap(group_round *rd, tarn_outcome_kind *outcome, tarn_table_ve
 }
 
 static void end_units(group_round *rd, tarn_outcome_kind outcome) {
+    if (outcome == TARN_NOT_COMMITTED) {
+        written_discard(&rd->files, 0);
+    }
     for (group_unit *u = rd->units; u != NULL; u = u->next) {
         commit_maker_end(u->maker, outcome);
     }
@@ -412,6 +421,8 @@ void group_run(commit_group *g, commit_job *jobs) {
         rd.group = g;
         arena_init(&rd.arena, g->env);
         map_init(&rd.ids, &rd.arena);
+        rd.files.arena = &rd.arena;
+        rd.files.store = g->catalog->store;
         if (attempt > 2) { /* another service moves the pointer */
             env_sleep_ms(g->env,
                          (int64_t)(env_random_u64(g->env) % (BACKOFF_MS * (uint64_t)attempt)));

@@ -12,6 +12,7 @@
 #define SERVICE_QUEUE_H
 
 #include "service/counters.h"
+#include "service/written.h"
 #include "write/commit/commit.h"
 
 #include <semaphore.h>
@@ -21,8 +22,9 @@ typedef struct commit_queues commit_queues;
 /* One caller's commit, on its stack: changes that make gives, or a request. */
 typedef struct commit_job {
     /* Gives the changes for a base (which may be one that no document holds yet); called again when
-     * the base changes; what it gives lives in arena. NULL: request is to be committed. */
-    tarn_code (*make)(struct commit_job *job, tarn_arena *arena, const tarn_metadata *base,
+     * the base changes; what it gives lives in files' arena, and what it writes goes where it is
+     * not committed. NULL: request is to be committed. */
+    tarn_code (*make)(struct commit_job *job, written_files *files, const tarn_metadata *base,
                       tarn_change_set *out, tarn_error *err);
     void *ctx;
     /* With a commit id: done once, whoever sent it and how often. Its check is asked of the base

@@ -8,7 +8,7 @@
 
 typedef struct rebase {
     tarn_arena *arena;
-    tarn_store *store;
+    written_files *files;
     const tarn_metadata *base;
     const tarn_change_set *set;
     const tarn_snapshot *sent; /* as the client made it */
@@ -79,7 +79,7 @@ static tarn_code read_list(const rebase *b, const tarn_snapshot *s, const tarn_m
         return err_set(err, TARN_CONFLICT, "snapshot %lld lists its manifests inline",
                        (long long)s->snapshot_id);
     }
-    return snapshot_manifests(b->arena, b->store, s, out, n, err);
+    return snapshot_manifests(b->arena, b->files->store, s, out, n, err);
 }
 
 /* Only adds data files, by the snapshot that was sent. */
@@ -210,7 +210,8 @@ static tarn_code write_list(rebase *b, tarn_manifest *list, int32_t n, tarn_erro
     options.first_row_id = b->made->first_row_id;
     options.codec = properties_str(&b->base->properties, "write.avro.compression-codec", "gzip");
     TRY(location_metadata_file(b->arena, b->base, str_of(name), &b->made->manifest_list, err));
-    TRY(store_create(b->store, b->made->manifest_list, STORE_CREATE_LATER, &sink, err));
+    TRY(written_add(b->files, b->made->manifest_list, err));
+    TRY(store_create(b->files->store, b->made->manifest_list, STORE_CREATE_LATER, &sink, err));
     code = manifest_list_write(b->arena->env, &options, list, n, sink, err);
     if (code != TARN_OK) {
         sink->abort(sink);
@@ -253,9 +254,9 @@ static tarn_code swap_snapshot(rebase *b, tarn_change_set *out, tarn_error *err)
     return TARN_OK;
 }
 
-tarn_code rebase_append(tarn_arena *arena, tarn_store *store, const tarn_metadata *base,
-                        const tarn_change_set *set, tarn_change_set *out, tarn_error *err) {
-    rebase b = {arena, store, base, set, NULL, NULL, ARENA_NEW(arena, tarn_snapshot)};
+tarn_code rebase_append(written_files *files, const tarn_metadata *base, const tarn_change_set *set,
+                        tarn_change_set *out, tarn_error *err) {
+    rebase b = {files->arena, files, base, set, NULL, NULL, ARENA_NEW(files->arena, tarn_snapshot)};
     tarn_code code = TARN_OK;
     tarn_str branch;
     tarn_manifest *list = NULL;

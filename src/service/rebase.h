@@ -4,6 +4,7 @@
 #define SERVICE_REBASE_H
 
 #include "catalog/catalog.h"
+#include "service/written.h"
 
 /* The same commit on base, where that is proven to mean the same:
  *   - it adds one snapshot of operation append to one branch and sets that branch to it, and
@@ -14,9 +15,9 @@
  *   - every other requirement holds.
  * The snapshot keeps its id; its new manifest list names the new manifests before the head's, its
  * sequence number, first row id, time and totals are the next ones. The list is written through
- * store, not yet synced. CONFLICT (as change_check says it) where it is not so. */
-tarn_code rebase_append(tarn_arena *arena, tarn_store *store, const tarn_metadata *base,
-                        const tarn_change_set *set, tarn_change_set *out,
-                        tarn_error *err) TARN_MUST_USE;
+ * files, not yet synced, and is the caller's to discard where the changes are not committed, also
+ * after a failure here. CONFLICT (as change_check says it) where it is not so. */
+tarn_code rebase_append(written_files *files, const tarn_metadata *base, const tarn_change_set *set,
+                        tarn_change_set *out, tarn_error *err) TARN_MUST_USE;
 
 #endif

@@ -3,11 +3,6 @@
 #include "service/rebase.h"
 #include "service/service_int.h"
 
-typedef struct sent_commit {
-    tarn_store *store;
-    tarn_change_set set;
-} sent_commit;
-
 /* Snapshots of a commit that others came before: their sequence numbers are taken. */
 static bool is_late(const tarn_metadata *base, const tarn_change_set *set) {
     for (int32_t i = 0; i < set->n_changes; i++) {
@@ -21,7 +16,7 @@ static bool is_late(const tarn_metadata *base, const tarn_change_set *set) {
     return false;
 }
 
-tarn_code rest_fit_changes(tarn_arena *arena, tarn_store *store, const tarn_metadata *base,
+tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base,
                            const tarn_change_set *sent, tarn_change_set *out, tarn_error *err) {
     tarn_error stale = TARN_ERROR_INIT;
     if (!is_late(base, sent)) {
@@ -31,7 +26,7 @@ tarn_code rest_fit_changes(tarn_arena *arena, tarn_store *store, const tarn_meta
             return TARN_OK;
         }
     }
-    tarn_code code = rebase_append(arena, store, base, sent, out, err);
+    tarn_code code = rebase_append(files, base, sent, out, err);
     if (code == TARN_NOT_FOUND) { /* a manifest list of the client's, or of an older head */
         code =
             err_set(err, TARN_CONFLICT,
@@ -40,10 +35,9 @@ tarn_code rest_fit_changes(tarn_arena *arena, tarn_store *store, const tarn_meta
     return code;
 }
 
-static tarn_code make_commit(commit_job *job, tarn_arena *arena, const tarn_metadata *base,
+static tarn_code make_commit(commit_job *job, written_files *files, const tarn_metadata *base,
                              tarn_change_set *out, tarn_error *err) {
-    const sent_commit *sent = job->ctx;
-    return rest_fit_changes(arena, sent->store, base, &sent->set, out, err);
+    return rest_fit_changes(files, base, job->ctx, out, err);
 }
 
 bool rest_creates(const tarn_change_set *set) {
@@ -114,31 +108,30 @@ done:
 
 tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err) {
     const json_value *body;
-    sent_commit sent;
+    tarn_change_set sent;
     commit_job job;
     tarn_code code = TARN_OK;
     memset(&sent, 0, sizeof sent);
     memset(&job, 0, sizeof job);
     job.err = (tarn_error)TARN_ERROR_INIT;
     TRY(request_json(r, &body, err));
-    code = change_set_from_json(&r->arena, body, &sent.set, err);
+    code = change_set_from_json(&r->arena, body, &sent, err);
     if (code == TARN_CORRUPT) {
         err->code = code = TARN_INVALID;
     }
     TRY(code);
-    TRY(places_allow_changes(&r->service->places, &sent.set, err));
-    if (rest_creates(&sent.set)) {
-        code = create_committed(r, reply, &sent.set, err);
-        code = settle_refused(r, reply, &sent.set, code, err);
+    TRY(places_allow_changes(&r->service->places, &sent, err));
+    if (rest_creates(&sent)) {
+        code = create_committed(r, reply, &sent, err);
+        code = settle_refused(r, reply, &sent, code, err);
         goto done;
     }
-    sent.store = r->service->catalog->store;
     job.make = make_commit;
     job.ctx = &sent;
     code = commit_queue_run(r->service->queues, &r->table, &job);
     if (code != TARN_OK) {
         *err = job.err;
-        code = settle_refused(r, reply, &sent.set, code, err);
+        code = settle_refused(r, reply, &sent, code, err);
         goto done;
     }
     TRY(rest_put_table(reply, job.version->metadata, job.version->metadata_location, false, err));

@@ -63,7 +63,7 @@ static void release_bases(transaction *t) {
 }
 
 /* The table as it is now, and the changes for it. */
-static tarn_code fit_one(transaction *t, tarn_arena *arena, int32_t i, tarn_error *err) {
+static tarn_code fit_one(transaction *t, written_files *files, int32_t i, tarn_error *err) {
     tarn_catalog *catalog = t->r->service->catalog;
     catalog_table_commit *commit = &t->commits[i];
     tarn_code code;
@@ -80,24 +80,28 @@ static tarn_code fit_one(transaction *t, tarn_arena *arena, int32_t i, tarn_erro
         }
         return code;
     }
-    return code == TARN_OK ? rest_fit_changes(arena, catalog->store, commit->base->metadata,
-                                              &t->sent[i], &commit->set, err)
-                           : code;
+    return code == TARN_OK
+               ? rest_fit_changes(files, commit->base->metadata, &t->sent[i], &commit->set, err)
+               : code;
 }
 
 /* *moved: somebody else's commit came between, and another try may do. */
 static tarn_code try_once(transaction *t, bool *moved, tarn_error *err) {
     tarn_arena arena;
-    tarn_outcome_kind outcome;
+    tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
     tarn_code code = TARN_OK;
+    written_files files = {.arena = &arena, .store = t->r->service->catalog->store};
     *moved = false;
     arena_init(&arena, t->r->service->env);
     for (int32_t i = 0; i < t->n; i++) {
-        TRY(fit_one(t, &arena, i, err));
+        TRY(fit_one(t, &files, i, err));
     }
     code = catalog_commit_many(t->r->service->catalog, t->commits, t->n, &outcome, err);
     *moved = code == TARN_CONFLICT;
 done:
+    if (outcome == TARN_NOT_COMMITTED) {
+        written_discard(&files, 0);
+    }
     release_bases(t);
     arena_release(&arena);
     return code;

@@ -103,7 +103,7 @@ bool rest_creates(const tarn_change_set *set); /* they require that there is no 
 bool rest_was_done(const service_request *r, const tarn_metadata *now, const tarn_change_set *set);
 /* A client's changes for a base: as they were sent where that holds, else put on what the table is
  * now where that is safe. */
-tarn_code rest_fit_changes(tarn_arena *arena, tarn_store *store, const tarn_metadata *base,
+tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base,
                            const tarn_change_set *sent, tarn_change_set *out,
                            tarn_error *err) TARN_MUST_USE;
 

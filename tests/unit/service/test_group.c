@@ -5,6 +5,7 @@
 #include "unit/write/commit/commit_case.h"
 
 #include "service/group.h"
+#include "service/rebase.h"
 
 #define SCHEMA "p int, v string"
 #define JOBS   6
@@ -355,13 +356,57 @@ static void test_group_trim(void **state) {
     on_tables_with(policy, tell_trim);
 }
 
+static tarn_code make_late(commit_job *job, written_files *files, const tarn_metadata *base,
+                           tarn_change_set *out, tarn_error *err) {
+    return rebase_append(files, base, job->ctx, out, err);
+}
+
+/* An append of a standard client on an older head: its new manifest list goes with its swap, and
+ * what the client wrote stays the client's. */
+static void tell_rebased(group_case *g) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_change_set sent;
+    commit_maker *maker = NULL;
+    tarn_file late = commit_file(&g->c, "late", 9, 10);
+    commit_request r = commit_of(COMMIT_FAST_APPEND, &late, 1);
+    tarn_table_version *base = case_load(&g->c);
+    assert_ok(commit_maker_new(g->c.env, g->c.catalog->store, &r, &maker, &err));
+    assert_ok(commit_maker_attempt(maker, base->metadata, &sent, &err));
+    tarn_str list = sent.changes[0].snapshot->manifest_list;
+    make_jobs(g, 1, true);
+    group_run(&g->group, g->jobs);
+    let_go(g);
+    commit_job job = {.make = make_late, .ctx = &sent};
+    g->proxy.mode = PROXY_FAILED;
+    g->proxy.times = 1;
+    group_run(&g->group, &job);
+    assert_int_equal(job.code, TARN_DENIED);
+    case_check_files(&g->c, 3); /* the client's file, manifest and list */
+    g->rivals = 2;
+    group_run(&g->group, &job);
+    assert_int_equal(job.code, TARN_OK);
+    case_check_files(&g->c, 1); /* the client's list */
+    state_check(&g->c, "main",
+                "4/4 1 0 0: +late@4\n3/3 1 0 0: +rival2@3'\n2/2 1 0 0: +rival1@2'\n"
+                "1/1 1 0 0: +f0@1'\n");
+    assert_ok(store_remove(g->c.catalog->store, list, &err));
+    commit_maker_end(maker, TARN_OUTCOME_UNKNOWN);
+    table_version_release(job.version);
+    table_version_release(base);
+}
+
+static void test_group_rebased(void **state) {
+    (void)state;
+    on_all_kinds(tell_rebased);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_group_shared),    cmocka_unit_test(test_group_chained),
         cmocka_unit_test(test_group_refused),   cmocka_unit_test(test_group_repeated),
         cmocka_unit_test(test_group_rival),     cmocka_unit_test(test_group_lost_answer),
         cmocka_unit_test(test_group_lost_swap), cmocka_unit_test(test_group_trim),
-        cmocka_unit_test(test_group_fenced),
+        cmocka_unit_test(test_group_fenced),    cmocka_unit_test(test_group_rebased),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
