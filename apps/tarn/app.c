@@ -95,8 +95,10 @@ static bool has_scheme(const char *uri) {
            begins(uri, "https://");
 }
 
-/* What may be shown of an address that may hold a password: its scheme. */
-static const char *shown(const char *uri) {
+const char *app_shown_uri(const char *uri) {
+    if (is_local(uri)) {
+        return uri;
+    }
     const char *colon = strchr(uri, ':');
     size_t len = colon != NULL ? (size_t)(colon - uri) : 0;
     char *out = colon != NULL ? app_keep(malloc(len + 5)) : NULL;
@@ -245,7 +247,7 @@ tarn_code app_catalog(tarn_catalog_handle **out) {
                 TARN_INVALID,
                 "\"%s\" is no catalog: give sqlite:PATH, dir:PATH, postgresql://..., http://..., "
                 "https://... or a name from .pyiceberg.yaml",
-                shown(uri));
+                app_shown_uri(uri));
         }
         options.name = uri;
         options.warehouse = options.warehouse != NULL ? options.warehouse : warehouse;
@@ -260,7 +262,7 @@ tarn_code app_catalog(tarn_catalog_handle **out) {
             TARN_UNSUPPORTED,
             "catalog %s of .pyiceberg.yaml is %s; SQLite, PostgreSQL and REST ones can be "
             "opened",
-            options.name, shown(uri));
+            options.name, app_shown_uri(uri));
     }
     options.properties_json = properties_json(&properties);
     code = is_local(uri) ? check_there(uri) : TARN_OK;

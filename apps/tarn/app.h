@@ -52,6 +52,10 @@ bool app_is_path(const char *name);
 const char *app_last_dot(const char *name, size_t len);
 void app_close(void);
 
+/* What may be shown of a catalog's address, which may hold a password: of others than local ones
+ * the scheme. */
+const char *app_shown_uri(const char *uri);
+
 /* Properties of the catalog that is opened; a key's first value stays. */
 typedef struct app_properties {
     struct {

@@ -14,11 +14,16 @@
 #define ACCESS_BYTES (1 << 20)
 
 static struct {
-    const char *listen, *name, *access, *access_log, *allowed;
+    const char *config, *listen, *name, *access, *access_log, *allowed;
     int64_t connections, timeout, body_mb;
+    bool check_config;
 } serve_options;
 
 static const opt_spec SERVE_SPECS[] = {
+    {"config", 0, OPT_TEXT, &serve_options.config, "FILE",
+     "options as lines \"name = value\"; the command line and\n$TARN_SERVE_NAME come before them"},
+    {"check-config", 0, OPT_FLAG, &serve_options.check_config, "",
+     "print what was given, without secrets, and end"},
     {"listen", 'l', OPT_TEXT, &serve_options.listen, "HOST:PORT",
      "where to listen (default 127.0.0.1:8181; port 0: any)"},
     {"name", 0, OPT_TEXT, &serve_options.name, "WAREHOUSE",
@@ -42,7 +47,9 @@ const opt_command serve_command = {
     "serve the catalog over HTTP as an Iceberg REST catalog",
     "Spark, Flink, Trino, DuckDB, PyIceberg and tarn itself open it by its URL, which is printed "
     "on standard output. Commits to one table that wait at the same time move its pointer once. "
-    "SIGINT or SIGTERM ends it after the requests at work.\n\nExample:\n"
+    "SIGINT or SIGTERM ends it after the requests at work. Each option, also those of every "
+    "command, may stand in the environment ($TARN_SERVE_LISTEN is --listen) or in a --config "
+    "FILE.\n\nExample:\n"
     "  tarn serve -c sqlite:tarn.db --listen 127.0.0.1:8181",
     0,
     0,
@@ -90,21 +97,54 @@ static tarn_code read_access(char **out) {
                : TARN_OK;
 }
 
+/* Of an address with a password its scheme, of a catalog's property its key. */
+static const char *shown(const opt_spec *spec, const char *text) {
+    if (strcmp(spec->name, "catalog-property") == 0) {
+        char *key = app_keep(strdup(text));
+        if (key != NULL) {
+            key[strcspn(key, "=")] = '\0';
+        }
+        return key != NULL ? key : "";
+    }
+    return strcmp(spec->name, "catalog") == 0 ? app_shown_uri(text) : text;
+}
+
+/* The command line, then what it left open; -1 and the exit status where that is all. */
+static int take_options(int argc, char **argv, int *status) {
+    const char **args = app_keep(calloc((size_t)argc + 1, sizeof *args));
+    int n = args != NULL ? opt_parse(&serve_command, argc, argv, args) : -1;
+    *status = n == -2 ? 0 : TARN_INVALID;
+    if (n < 0) {
+        return -1;
+    }
+    const char *config =
+        serve_options.config != NULL ? serve_options.config : getenv("TARN_SERVE_CONFIG");
+    if (!opt_fill(&serve_command, "TARN_SERVE", config)) {
+        return -1;
+    }
+    if (serve_options.check_config) {
+        opt_print_given(&serve_command, shown);
+        *status = 0;
+        return -1;
+    }
+    *status = app_start();
+    return *status == 0 ? 0 : -1;
+}
+
 static bool is_loopback(const char *listen) {
     return listen == NULL || strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0 ||
            strncmp(listen, "localhost:", 10) == 0;
 }
 
 int cmd_serve(int argc, char **argv) {
-    int n, status, got;
+    int status, got;
     tarn_catalog_handle *catalog;
     tarn_service *service = NULL;
     tarn_service_options o = TARN_SERVICE_OPTIONS_INIT;
     sigset_t ends;
     char *access = NULL;
     FILE *log = NULL;
-    (void)command_begin(&serve_command, argc, argv, &n, &status);
-    if (n < 0) {
+    if (take_options(argc, argv, &status) < 0) {
         return status;
     }
     the_app.makes = true;

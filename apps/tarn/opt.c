@@ -32,44 +32,68 @@ static const opt_spec *find_in(const opt_spec *specs, size_t n, const char *name
     return NULL;
 }
 
-static const opt_spec *find_spec(const opt_command *command, const char *name, size_t len,
-                                 char letter) {
+const opt_spec *opt_find(const opt_command *command, const char *name, size_t len, char letter) {
     size_t n_globals;
     const opt_spec *globals = opt_globals(&n_globals);
     const opt_spec *spec = find_in(command->specs, command->n_specs, name, len, letter);
     return spec != NULL ? spec : find_in(globals, n_globals, name, len, letter);
 }
 
-static bool store_value(const opt_command *command, const opt_spec *spec, const char *text) {
+/* Which options have a value, and from where: the command line comes before everything else. */
+static struct {
+    const opt_spec *spec;
+    opt_origin from;
+} given[128];
+static size_t n_given;
+
+opt_origin opt_from(const opt_spec *spec) {
+    for (size_t i = 0; i < n_given; i++) {
+        if (given[i].spec == spec) {
+            return given[i].from;
+        }
+    }
+    return OPT_DEFAULT;
+}
+
+static void note_given(const opt_spec *spec, opt_origin from) {
+    if (opt_from(spec) == OPT_DEFAULT && n_given < sizeof given / sizeof given[0]) {
+        given[n_given].spec = spec;
+        given[n_given++].from = from;
+    }
+}
+
+static bool flag_value(const char *text, bool *out) {
+    *out = text == NULL || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    return *out || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
+const char *opt_store(const opt_spec *spec, const char *text, opt_origin from) {
     char *end;
+    note_given(spec, from);
     switch (spec->kind) {
     case OPT_FLAG:
-        *(bool *)spec->value = true;
-        return true;
+        return flag_value(text, spec->value) ? NULL : "takes true or false";
     case OPT_TEXT:
         *(const char **)spec->value = text;
-        return true;
+        return NULL;
     case OPT_LIST: {
         opt_list *list = spec->value;
         const char **items = realloc(list->items, ((size_t)list->count + 1) * sizeof *items);
         if (items == NULL) {
-            fprintf(stderr, "tarn: out of memory\n");
-            return false;
+            return "found no memory";
         }
         items[list->count++] = text;
         list->items = items;
-        return true;
+        return NULL;
     }
     case OPT_NUMBER:
         errno = 0;
         *(int64_t *)spec->value = strtoll(text, &end, 10);
-        if (errno == 0 && end != text && *end == '\0' && *(int64_t *)spec->value >= 0) {
-            return true;
-        }
-        complain(command, "--%s takes a number of 0 or more, not \"%s\"", spec->name, text);
-        return false;
+        return errno == 0 && end != text && *end == '\0' && *(int64_t *)spec->value >= 0
+                   ? NULL
+                   : "takes a number of 0 or more";
     }
-    return false;
+    return NULL;
 }
 
 /* Edits from a to b, as far as they matter here: at most 3 are told apart. */
@@ -106,11 +130,17 @@ const char *opt_nearest(const char *typed, size_t n,
     return nearest;
 }
 
-static const char *option_at(const void *ctx, size_t i) {
-    const opt_command *command = ctx;
+const opt_spec *opt_at(const opt_command *command, size_t i) {
     size_t n;
     const opt_spec *globals = opt_globals(&n);
-    return i < command->n_specs ? command->specs[i].name : globals[i - command->n_specs].name;
+    if (i < command->n_specs) {
+        return &command->specs[i];
+    }
+    return i - command->n_specs < n ? &globals[i - command->n_specs] : NULL;
+}
+
+static const char *option_at(const void *ctx, size_t i) {
+    return opt_at(ctx, i)->name;
 }
 
 static void report_unknown(const opt_command *command, const char *arg) {
@@ -134,10 +164,10 @@ static int take_option(const opt_command *command, int argc, char **argv, int at
     if (arg[1] == '-') {
         const char *equals = strchr(arg, '=');
         size_t len = equals != NULL ? (size_t)(equals - arg) - 2 : strlen(arg) - 2;
-        spec = find_spec(command, arg + 2, len, '\0');
+        spec = opt_find(command, arg + 2, len, '\0');
         text = equals != NULL ? equals + 1 : NULL;
     } else {
-        spec = find_spec(command, NULL, 0, arg[1]);
+        spec = opt_find(command, NULL, 0, arg[1]);
         text = arg[2] != '\0' ? arg + 2 : NULL;
         if (spec != NULL && spec->kind == OPT_FLAG && text != NULL) {
             spec = NULL;
@@ -159,7 +189,12 @@ static int take_option(const opt_command *command, int argc, char **argv, int at
         }
         text = argv[++at];
     }
-    return store_value(command, spec, text) ? at + 1 : -1;
+    const char *why = opt_store(spec, text, OPT_COMMAND_LINE);
+    if (why != NULL) {
+        complain(command, "--%s %s, not \"%s\"", spec->name, why, text);
+        return -1;
+    }
+    return at + 1;
 }
 
 int opt_take_globals(int argc, char **argv) {

@@ -52,6 +52,23 @@ void opt_print_help(const opt_command *command);
  */
 const char *opt_nearest(const char *typed, size_t n,
                         const char *(*name_at)(const void *ctx, size_t i), const void *ctx);
+/* Where an option's value comes from; the first has the last word. */
+typedef enum opt_origin { OPT_DEFAULT = 0, OPT_COMMAND_LINE, OPT_ENVIRONMENT, OPT_FILE } opt_origin;
+opt_origin opt_from(const opt_spec *spec);
+/* The option of a name or letter ('\0': none), of the command or of all; NULL: there is none. */
+const opt_spec *opt_find(const opt_command *command, const char *name, size_t len, char letter);
+/* The command's options, then those of all; NULL behind the last. */
+const opt_spec *opt_at(const opt_command *command, size_t i);
+/* text (which stays where it is; NULL for a flag: true) becomes the value. NULL, or what is wrong:
+ * "takes a number". */
+const char *opt_store(const opt_spec *spec, const char *text, opt_origin from);
+/* Values for what the command line left open: of the environment (PREFIX_NAME, in capitals), then
+ * of a file of lines "name = value" (path NULL: none). False after a message on stderr. */
+bool opt_fill(const opt_command *command, const char *prefix, const char *path);
+/* What has a value, as lines of such a file that say where it is from. shown: what may be told of a
+ * text. */
+void opt_print_given(const opt_command *command,
+                     const char *(*shown)(const opt_spec *spec, const char *text));
 /* Options that every command takes (main.c). */
 const opt_spec *opt_globals(size_t *n);
 
