@@ -57,6 +57,7 @@ static void release(ingest *in) {
     free(in->properties);
     free(in->kafka_properties);
     free(in->kafka_group);
+    tarn_text_free(the_app.env, in->key);
 }
 
 static int finish(ingest *in, tarn_code code) {

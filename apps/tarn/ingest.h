@@ -35,6 +35,7 @@ typedef struct ingest {
     char *properties;       /* JSON */
     char *kafka_properties; /* JSON */
     char *kafka_group;      /* where the user names none */
+    char *key;              /* the sink's, once it was opened; NULL: none */
     tarn_table *table;
     struct ArrowSchema schema; /* the table's columns */
     tarn_sink *sink;

@@ -286,6 +286,7 @@ void ingest_fill_source(ingest *in, tarn_source_options *o) {
     o->kafka_group = in->kafka_group;
     o->kafka_balance = c->kafka_balance;
     o->schema_registry = c->schema_registry;
+    o->key = in->key != NULL ? in->key : c->upsert || ingest_is_change_stream() ? c->key : NULL;
     if (c->follow && c->interval_ms < 0) {
         ingest_options.interval_ms = DEFAULT_INTERVAL_MS;
     }

@@ -245,7 +245,10 @@ tarn_code ingest_open_table(ingest *in) {
 tarn_code ingest_open_sink(ingest *in) {
     tarn_sink_options o;
     ingest_fill_sink(in, &o);
+    tarn_text_free(the_app.env, in->key);
+    in->key = NULL;
     tarn_code code = tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
+    code = code == TARN_OK ? tarn_sink_key(in->sink, &in->key, &the_app.err) : code;
     if (code == TARN_OK) {
         in->stats = (tarn_sink_stats)TARN_SINK_STATS_INIT;
         tarn_sink_stats_get(in->sink, &in->stats);

@@ -123,6 +123,11 @@ tarn_sink_checkpoint(tarn_sink *sink,       /* @borrow */
 TARN_API TARN_MUST_USE tarn_code tarn_sink_flush(tarn_sink *sink,       /* @borrow */
                                                  tarn_outcome *outcome, /* @borrow */
                                                  tarn_error *err /* @borrow, may be NULL */);
+/* The columns of the sink's key, comma separated, each between double quotes: a source's key. NULL
+ * in *out: the sink was opened for appends. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code tarn_sink_key(const tarn_sink *sink, /* @borrow */
+                                               char **out,            /* @give: tarn_text_free */
+                                               tarn_error *err /* @borrow, may be NULL */);
 /* What a sink did: since it was opened, and by the last checkpoint. */
 typedef struct tarn_sink_numbers {
     int64_t checkpoints;  /* with or without rows */

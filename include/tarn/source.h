@@ -28,12 +28,15 @@ typedef struct tarn_source_options {
                   fit longs, instead of bad rows */
     bool kafka_balance; /* partitions are shared with the other members of the consumer group; see
                            tarn_source_balance */
+    const char *key; /* columns, comma separated, that no row may lack, whatever it does: one that
+                        lacks them is a bad row (tarn_sink_key says a sink's). NULL: none. @borrow
+                        @since 0.2 */
 } tarn_source_options;
 
 #define TARN_SOURCE_OPTIONS_INIT                                                                   \
     {                                                                                              \
         sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL, NULL, false, \
-            false                                                                                  \
+            false, NULL                                                                            \
     }
 
 /* Folders give each file once, by name, when it has its name: one that begins with a dot or an

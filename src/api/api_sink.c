@@ -337,6 +337,29 @@ tarn_code tarn_sink_commit(tarn_sink *sink, tarn_outcome *outcome, tarn_error *e
     return code == TARN_OK ? poll_sink(sink, true, outcome, err) : code;
 }
 
+tarn_code tarn_sink_key(const tarn_sink *sink, char **out, tarn_error *err) {
+    API_ERROR(err);
+    tarn_code code = TARN_OK;
+    tarn_buf text;
+    buf_init(&text, sink->env, 0);
+    *out = NULL;
+    tarn_str name = sink_key_column(sink->job, 0);
+    for (int32_t i = 1; name.data != NULL; i++) {
+        TRY(buf_append_char(&text, '"', err));
+        for (size_t at = 0; at < name.len; at++) {
+            TRY(name.data[at] == '"' ? buf_append_char(&text, '"', err) : TARN_OK);
+            TRY(buf_append_char(&text, name.data[at], err));
+        }
+        TRY(buf_append_char(&text, '"', err));
+        name = sink_key_column(sink->job, i);
+        TRY(name.data != NULL ? buf_append_char(&text, ',', err) : TARN_OK);
+    }
+    code = text.len > 0 ? api_give_text(sink->env, &text, out, err) : TARN_OK;
+done:
+    buf_release(&text);
+    return code;
+}
+
 tarn_code tarn_sink_offsets(tarn_sink *sink, char **out, tarn_error *err) {
     API_ERROR(err);
     tarn_code code = TARN_OK;

@@ -33,6 +33,17 @@ static tarn_code read_properties(tarn_source *s, const char *json, const char *c
     return TARN_OK;
 }
 
+/* The caller's struct may be an older, shorter one. */
+static tarn_source_options known_options(const tarn_source_options *options) {
+    tarn_source_options o = TARN_SOURCE_OPTIONS_INIT;
+    if (options != NULL) {
+        size_t size = options->struct_size;
+        memcpy(&o, options, size < sizeof o ? size : sizeof o);
+        o.struct_size = sizeof o;
+    }
+    return o;
+}
+
 static tarn_code open_source(tarn_source *s, const char *const *inputs, int32_t n,
                              const tarn_source_options *o, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -48,6 +59,7 @@ static tarn_code open_source(tarn_source *s, const char *const *inputs, int32_t 
     if (o->file.schema != NULL) {
         TRY(type_from_arrow(&s->arena, o->file.schema, &options.root, err));
     }
+    TRY(api_names(&s->arena, o->key, &options.keys, &options.n_keys, err));
     TRY(read_properties(s, o->kafka_properties_json, &options.kafka_properties, err));
     code = source_open(s->env, inputs, n, &options, &s->source, err);
 done:
@@ -57,14 +69,14 @@ done:
 tarn_code tarn_source_open(tarn_env *env, const char *const *inputs, int32_t n_inputs,
                            const tarn_source_options *options, tarn_source **out, tarn_error *err) {
     API_ERROR(err);
-    tarn_source_options defaults = TARN_SOURCE_OPTIONS_INIT;
+    tarn_source_options known = known_options(options);
     tarn_source *s = env_calloc(env, 1, sizeof *s);
     if (s == NULL) {
         return err_nomem(err);
     }
     s->env = env;
     arena_init(&s->arena, env);
-    tarn_code code = open_source(s, inputs, n_inputs, options != NULL ? options : &defaults, err);
+    tarn_code code = open_source(s, inputs, n_inputs, &known, err);
     if (code != TARN_OK) {
         tarn_source_close(s);
         return code;

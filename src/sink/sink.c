@@ -213,6 +213,15 @@ tarn_str sink_offsets(const sink_job *s) {
     return s->committer.committed.offsets;
 }
 
+tarn_str sink_key_column(const sink_job *s, int32_t i) {
+    if (s->keys.kind == DELETE_NONE || i >= s->keys.n_ids) {
+        return STR_NULL;
+    }
+    const tarn_type *root = metadata_schema(sink_version(s)->metadata)->root;
+    const tarn_field *field = type_find_id(root, s->keys.ids[i]);
+    return field != NULL ? field->name : STR_NULL;
+}
+
 tarn_code sink_shared_offsets(sink_job *s, tarn_buf *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_table_version *now = NULL;

@@ -64,6 +64,8 @@ const tarn_table_version *sink_version(const sink_job *s);
 /* Of the last committed checkpoint; data NULL: none. Not while something is under way in the
  * background: then sink_read_offsets. */
 tarn_str sink_offsets(const sink_job *s);
+/* The key's column i, by the version of sink_version; data NULL: there are no more. */
+tarn_str sink_key_column(const sink_job *s, int32_t i);
 tarn_code sink_read_offsets(sink_job *s, tarn_buf *out, bool *has, tarn_error *err) TARN_MUST_USE;
 /* Those that the table keeps, as it is now: JSON text; nothing is appended where there are none. */
 tarn_code sink_shared_offsets(sink_job *s, tarn_buf *out, tarn_error *err) TARN_MUST_USE;

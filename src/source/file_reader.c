@@ -47,8 +47,10 @@ struct file_reader {
     file_scan *scan;
     int64_t rows_given; /* of the scan, from the file's beginning */
     uint8_t *selection;
-    int32_t kind_at;           /* of root's columns; -1: none */
-    tarn_buf kinds;            /* of a scan's batch */
+    int32_t kind_at; /* of root's columns; -1: none */
+    tarn_buf kinds;  /* of a scan's batch */
+    const tarn_str *keys;
+    int32_t n_keys;
     tarn_file_options rejects; /* the function for them alone */
 };
 
@@ -274,6 +276,8 @@ static tarn_code open_text(file_reader *r, const file_request *q, tarn_error *er
         options.delimiter = '\t';
     }
     options.debezium = q->debezium;
+    options.keys = q->keys;
+    options.n_keys = q->n_keys;
     options.first_line = r->start.lines - r->start.head_lines;
     if (o->reject != NULL) {
         options.reject = on_reject;
@@ -402,6 +406,8 @@ tarn_code file_reader_open(tarn_env *env, const char *path, const file_request *
     }
     r->rejects.reject = q->options->reject;
     r->rejects.reject_ctx = q->options->reject_ctx;
+    r->keys = q->keys;
+    r->n_keys = q->n_keys;
     r->is_pipe = q->pipe != NULL || store_is_pipe(path);
     r->pipe = q->pipe;
     r->name = strcmp(path, "-") == 0 ? "standard input" : arena_strdup(&r->arena, path);
@@ -583,12 +589,13 @@ static tarn_code on_bad_kind(void *ctx, int64_t row, tarn_str raw, tarn_str reas
 static tarn_code take_kinds(file_reader *r, tarn_batch *batch, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_batch rows;
+    const kind_rules rules = {r->kind_at, r->keys, r->n_keys, on_bad_kind, r};
     int64_t given = r->rows_given;
     memset(&rows, 0, sizeof rows);
     r->rows_given = given - batch_rows(batch);
-    code = kind_column_read(r->env, batch, r->kind_at, &r->kinds, on_bad_kind, r, err);
+    code = kind_column_read(r->env, batch, &rules, &r->kinds, err);
     r->rows_given = given;
-    if (code == TARN_OK && batch_rows(batch) > 0) {
+    if (code == TARN_OK && r->kind_at >= 0 && batch_rows(batch) > 0) {
         TRY(project_apply(r->to_output, r->env, batch, &rows, err));
         batch_release(batch);
         batch_move(batch, &rows);
@@ -611,7 +618,7 @@ static tarn_code next_scanned(file_reader *r, tarn_batch *out, tarn_error *err) 
             break;
         }
         TRY(pass_rows(r, out, err));
-        if (r->kind_at >= 0 && batch_rows(out) > 0) {
+        if ((r->kind_at >= 0 || r->n_keys > 0) && batch_rows(out) > 0) {
             TRY(take_kinds(r, out, err));
         }
     }

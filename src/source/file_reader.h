@@ -42,7 +42,9 @@ typedef struct file_request {
     const tarn_expr *where; /* unbound; NULL: all */
     bool debezium;          /* NDJSON */
     const char
-        *kind_column; /* a string column that says what rows do, and is not given; NULL: none */
+        *kind_column;     /* a string column that says what rows do, and is not given; NULL: none */
+    const tarn_str *keys; /* columns that no row may lack, as long as the reader */
+    int32_t n_keys;
     const file_position *start; /* NULL: the beginning */
 } file_request;
 

@@ -9,6 +9,8 @@
 
 #ifdef TARN_KAFKA
 
+#include <stdio.h>
+
 #include "source/kind_column.h"
 #include "source/registry.h"
 #include "table/project.h"
@@ -330,13 +332,18 @@ static tarn_code on_bad_kind(void *ctx, int64_t row, tarn_str raw, tarn_str reas
     return kafka_reject(bad->kafka, bad->before + row + 1, raw, reason, err);
 }
 
+static tarn_code check_rows(kafka_source *k, tarn_batch *batch, int32_t kind_at, tarn_error *err) {
+    bad_message bad = {k, k->n_given};
+    const kind_rules rules = {kind_at, k->setup->keys, k->setup->n_keys, on_bad_kind, &bad};
+    return kind_column_read(k->avro->env, batch, &rules, &k->avro->kinds, err);
+}
+
 static tarn_code read_kind_column(kafka_source *k, tarn_batch *batch, tarn_error *err) {
     tarn_code code = TARN_OK;
     kafka_avro *a = k->avro;
     tarn_projection *plan;
     project_options options;
     tarn_batch rows;
-    bad_message bad = {k, k->n_given};
     int32_t next_id = 1;
     memset(&rows, 0, sizeof rows);
     memset(&options, 0, sizeof options);
@@ -352,7 +359,7 @@ static tarn_code read_kind_column(kafka_source *k, tarn_batch *batch, tarn_error
                        "what rows do",
                        k->location, k->setup->kind_column);
     }
-    TRY(kind_column_read(a->env, batch, at, &a->kinds, on_bad_kind, &bad, err));
+    TRY(check_rows(k, batch, at, err));
     int32_t n = 0;
     for (int32_t i = 0; i < all->n_fields; i++) {
         if (i != at) {
@@ -382,6 +389,8 @@ typedef struct envelopes {
     tarn_view before, after, op;
     tarn_view *before_columns, *after_columns;
     int32_t n;
+    const uint8_t *is_key; /* one a column */
+    int64_t first;         /* the batch's first message in the run */
     tarn_builder rows;
 } envelopes;
 
@@ -397,28 +406,60 @@ done:
     return code;
 }
 
-static tarn_code put_change(envelopes *e, int64_t row, tarn_error *err) {
+static tarn_code reject_change(envelopes *e, int64_t row, tarn_str reason, tarn_error *err) {
+    return kafka_reject(e->kafka, e->kafka->n_given + row + 1,
+                        datum_at(e->kafka->avro, e->first + row), reason, err);
+}
+
+/* The name of a key column that the image lacks; data NULL: it has its key. */
+static tarn_str null_key(const envelopes *e, const tarn_view *columns, int64_t row) {
+    for (int32_t i = 0; i < e->n; i++) {
+        if (e->is_key[i] && view_is_null(&columns[i], row)) {
+            return e->kafka->avro->type->fields[i].name;
+        }
+    }
+    return STR_NULL;
+}
+
+static tarn_code put_images(envelopes *e, int64_t row, int before_kind, int after_kind,
+                            tarn_error *err) {
     tarn_code code = TARN_OK;
+    tarn_str lacks = before_kind >= 0 ? null_key(e, e->before_columns, row) : STR_NULL;
+    if (lacks.data == NULL && after_kind >= 0) {
+        lacks = null_key(e, e->after_columns, row);
+    }
+    if (lacks.data != NULL) {
+        char words[256];
+        int len = snprintf(words, sizeof words, "column %.*s: a key value was null or absent",
+                           (int)(lacks.len < 128 ? lacks.len : 128), lacks.data);
+        return reject_change(e, row, str_make(words, (size_t)len), err);
+    }
+    TRY(before_kind >= 0 ? put_image(e, e->before_columns, row, (uint8_t)before_kind, err)
+                         : TARN_OK);
+    code =
+        after_kind >= 0 ? put_image(e, e->after_columns, row, (uint8_t)after_kind, err) : TARN_OK;
+done:
+    return code;
+}
+
+static tarn_code put_change(envelopes *e, int64_t row, tarn_error *err) {
     bool had = !view_is_null(&e->before, row);
     bool has = !view_is_null(&e->after, row);
     tarn_str op = view_is_null(&e->op, row) ? STR("") : view_bytes(&e->op, row);
     if ((str_is(op, "c") || str_is(op, "r")) && has) {
-        return put_image(e, e->after_columns, row, TARN_ROW_INSERT, err);
+        return put_images(e, row, -1, TARN_ROW_INSERT, err);
     }
     if (str_is(op, "u") && has) {
-        TRY(had ? put_image(e, e->before_columns, row, TARN_ROW_UPDATE_BEFORE, err) : TARN_OK);
-        return put_image(e, e->after_columns, row, TARN_ROW_UPDATE_AFTER, err);
+        return put_images(e, row, had ? TARN_ROW_UPDATE_BEFORE : -1, TARN_ROW_UPDATE_AFTER, err);
     }
     if (str_is(op, "d") && had) {
-        return put_image(e, e->before_columns, row, TARN_ROW_DELETE, err);
+        return put_images(e, row, TARN_ROW_DELETE, -1, err);
     }
     const char *reason = str_is(op, "d") ? "a delete without the row before it"
                          : str_is(op, "t")
                              ? "op \"t\" (truncate) is not taken: it names no row"
                              : "the \"op\" was none of c, r, u, d, or its row was not there";
-    code = kafka_reject(e->kafka, e->kafka->n_given + row + 1, STR(""), str_of(reason), err);
-done:
-    return code;
+    return reject_change(e, row, str_of(reason), err);
 }
 
 /* The rows' type: after's columns, of which rows that delete may lack some. */
@@ -439,14 +480,20 @@ static tarn_code image_type(kafka_source *k, const tarn_type *envelope, envelope
     e->before_columns = ARENA_ARRAY(&a->arena, tarn_view, (size_t)image->n_fields + 1);
     e->after_columns = ARENA_ARRAY(&a->arena, tarn_view, (size_t)image->n_fields + 1);
     const tarn_type *copy = type_copy(&a->arena, image);
-    if (fields == NULL || copy == NULL || e->before_columns == NULL || e->after_columns == NULL) {
+    uint8_t *is_key = ARENA_ARRAY(&a->arena, uint8_t, (size_t)image->n_fields + 1);
+    if (is_key == NULL || fields == NULL || copy == NULL || e->before_columns == NULL ||
+        e->after_columns == NULL) {
         return err_nomem(err);
     }
     e->n = image->n_fields;
     for (int32_t i = 0; i < e->n; i++) {
         fields[i] = copy->fields[i];
         fields[i].required = false;
+        for (int32_t j = 0; j < k->setup->n_keys; j++) {
+            is_key[i] |= str_eq(fields[i].name, k->setup->keys[j]);
+        }
     }
+    e->is_key = is_key;
     a->type = type_struct(&a->arena, fields, e->n);
     return a->type != NULL ? TARN_OK : err_nomem(err);
 }
@@ -460,6 +507,7 @@ static tarn_code open_envelopes(kafka_source *k, tarn_batch *batch, tarn_error *
     memset(&e, 0, sizeof e);
     memset(&rows, 0, sizeof rows);
     e.kafka = k;
+    e.first = a->given - n;
     buf_reset(&a->kinds);
     TRY(image_type(k, batch->type, &e, err));
     view_column(batch, field_at(batch->type, STR("before")), &e.before);
@@ -508,6 +556,8 @@ tarn_code kafka_avro_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out,
             TRY(read_kind_column(k, &batch, err));
         } else if (batch_rows(&batch) > 0 && k->setup->avro_envelope) {
             TRY(open_envelopes(k, &batch, err));
+        } else if (batch_rows(&batch) > 0) {
+            TRY(check_rows(k, &batch, -1, err));
         }
         kafka_given(k, k->n_given + a->given - before);
     }

@@ -92,6 +92,8 @@ static tarn_code open_pieces(kafka_source *k, tarn_error *err) {
     q.text.ignore_unknown = s->file.ignore_unknown;
     q.text.batch_rows = s->file.batch_rows;
     q.text.debezium = s->debezium;
+    q.text.keys = s->keys;
+    q.text.n_keys = s->n_keys;
     q.text.reject = on_reject;
     q.text.reject_ctx = k;
     tarn_code code = piece_reader_open(&f->base, &q, &k->pieces, err);

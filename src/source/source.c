@@ -42,6 +42,22 @@ static tarn_code keep_properties(source_setup *setup, const char *const *given, 
     return TARN_OK;
 }
 
+static tarn_code keep_keys(source_setup *setup, const source_options *o, tarn_error *err) {
+    tarn_str *keys = ARENA_ARRAY(&setup->arena, tarn_str, (size_t)o->n_keys + 1);
+    if (keys == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < o->n_keys; i++) {
+        keys[i] = arena_str(&setup->arena, o->keys[i]);
+        if (keys[i].data == NULL) {
+            return err_nomem(err);
+        }
+    }
+    setup->keys = keys;
+    setup->n_keys = o->n_keys;
+    return TARN_OK;
+}
+
 static tarn_code copy_options(source_setup *setup, const source_options *o, tarn_error *err) {
     tarn_code code = TARN_OK;
     setup->file = *o->file;
@@ -63,6 +79,7 @@ static tarn_code copy_options(source_setup *setup, const source_options *o, tarn
     TRY(keep_text(setup, &setup->kind_column, err));
     TRY(keep_text(setup, &setup->schema_registry, err));
     TRY(keep_text(setup, &setup->kafka_group, err));
+    TRY(keep_keys(setup, o, err));
     TRY(keep_properties(setup, o->kafka_properties, err));
     if (setup->file.format != NULL) {
         setup->debezium = str_eq_nocase(str_of(setup->file.format), STR("debezium-json"));

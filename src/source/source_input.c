@@ -114,6 +114,8 @@ static void fill_request(source_input *in, file_request *q) {
     q->root = s->root;
     q->debezium = s->debezium;
     q->kind_column = s->kind_column;
+    q->keys = s->keys;
+    q->n_keys = s->n_keys;
     q->start = &in->at;
 }
 
@@ -138,6 +140,8 @@ static tarn_code open_pieces(source_input *in, byte_feed *feed, file_kind kind, 
         q.text.delimiter = '\t';
     }
     q.text.debezium = s->debezium;
+    q.text.keys = s->keys;
+    q.text.n_keys = s->n_keys;
     q.text.reject = on_reject;
     q.text.reject_ctx = in;
     TRY(piece_reader_open(feed, &q, &in->pieces, err));

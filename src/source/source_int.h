@@ -13,6 +13,8 @@ typedef struct source_setup {
     tarn_file_options file;
     const tarn_type *root; /* grows, if asked */
     const char *kind_column;
+    const tarn_str *keys; /* columns that no row may lack */
+    int32_t n_keys;
     bool debezium;
     bool avro_envelope;
     bool follow;

@@ -246,6 +246,86 @@ def bad_input():
             must_refuse(refuse("a.ndjson", *options), words)
 
 
+NO_KEYS = [  # name, options, text, the lines that are bad, the rows that stay
+    ("d.ndjson", ["--format", "debezium-json"], """{"op":"c","after":{"id":1,"v":"a"}}
+{"op":"d","before":{"id":null,"v":"a"}}
+{"op":"d","before":{"v":"a"}}
+{"op":"d","before":{}}
+{"op":"c","after":{"id":null,"v":"a"}}
+{"op":"u","before":{"id":null},"after":{"id":1,"v":"x"}}
+{"op":"u","before":{"id":1},"after":{"v":"x"}}
+{"op":"u","after":{"v":"x"}}
+{"op":"d","before":{"id":"one"}}
+{"op":"d","before":{"id":[1]}}
+{"op":"d","before":7}
+{"op":"d"}
+null
+
+{"op":"u","after":{"id":2,"v":"b"}}
+{"schema":{"type":"struct","fields":[]},"payload":{"op":"d","before":{"id":null},"after":null}}
+{"payload":{"op":"d","before":{"id":2}}}
+""", [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16], [{"id": 1, "v": "a"}]),
+    ("o.ndjson", ["--op-column", "op"], """{"op":"c","id":1,"v":"a"}
+{"op":"d","id":null}
+{"op":"d","v":"a"}
+{"op":"-U","v":"a"}
+{"op":"u","v":"a"}
+{"op":"d","id":"x"}
+{"op":"d","id":7}
+""", [2, 3, 4, 5, 6], [{"id": 1, "v": "a"}]),
+    ("o.csv", ["--op-column", "op"], "op,id,v\nc,1,a\nd,,a\n-U,,\nd,x,\nd,7,\n", [3, 4, 5], [{"id": 1, "v": "a"}]),
+    ("p.parquet", ["--op-column", "op"], [("c", 1, "a"), ("d", None, "a"), ("zz", 5, "a"), ("-U", None, None), ("d", 7, None)], [2, 3, 4],
+     [{"id": 1, "v": "a"}]),
+    ("a.avro", ["--op-column", "op"], [("c", 1, "a"), ("d", None, "a"), ("d", 7, None)], [2], [{"id": 1, "v": "a"}]),
+    ("q.parquet", ["--upsert"], [("c", 1, "a"), ("c", None, "a"), ("c", 1, "b")], [2], [{"id": 1, "v": "b"}]),
+]
+
+
+def write_rows(shop, name, content):
+    if isinstance(content, str):
+        write(shop, name, content)
+        return
+    rows = [dict(zip(("op", "id", "v"), row)) for row in content]
+    if name.startswith("q"):
+        rows = [{"id": r["id"], "v": r["v"]} for r in rows]
+    if name.endswith(".avro"):
+        import fastavro
+        kinds = {"op": "string", "id": "long", "v": "string"}
+        schema = {"type": "record", "name": "r", "fields": [{"name": n, "type": ["null", kinds[n]]} for n in rows[0]]}
+        with open(shop.path(name), "wb") as file:
+            fastavro.writer(file, schema, rows)
+        return
+    import pyarrow.parquet
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), shop.path(name))
+
+
+def rows_without_their_key():
+    """Whatever they do and however they come: set aside with their place, skipped, or the end with an error that says place and column;
+    whether the table requires the column or not, and with the key named or the table's own."""
+    with Workshop() as shop:
+        shop.tarn("create", "ns.own", "id long not null, v string", "--identifier", "id")
+        for i, (name, options, content, bad, end) in enumerate(NO_KEYS):
+            if name.endswith(".avro") and importlib.util.find_spec("fastavro") is None:
+                continue
+            write_rows(shop, name, content)
+            for own in (False, True):
+                target = "ns.t%d%d" % (i, own)
+                shop.tarn("create", target, "id long%s, v string" % (" not null" if own else ""), *(["--identifier", "id"] if own else []))
+                take = ["ingest", target, name, "--deletes", "equality", "--upsert", *options, *([] if own else ["--key", "id"])]
+                stopped = shop.tarn(*take, check=False)
+                must_refuse(stopped, name, "id", *([] if name.endswith(("parquet", "avro")) else ["line %d" % bad[0]]))
+                equal(table(shop, target), [])
+                rejects = target + ".bad"
+                shop.tarn(*take, "--rejects", rejects)
+                with open(shop.path(rejects)) as file:
+                    told = [json.loads(line) for line in file]
+                equal((name, [t["line"] for t in told]), (name, bad))
+                assert all(t["reason"] and t["row"] for t in told), told
+                equal((name, table(shop, target)), (name, end))
+                shop.tarn(*take, "--on-bad-row", "skip")
+                equal(table(shop, target), end)
+
+
 def with_a_cluster(name, fn):
     if shutil.which("kcat") is None or not os.path.exists(ENGINE):
         print("%s: left out, there is no kcat or no tool that starts a mock cluster" % name)
@@ -305,6 +385,8 @@ AVRO[2] = {"type": "record", "name": "r", "fields": AVRO[1]["fields"] + [{"name"
 AVRO[3] = {"type": "record", "name": "Envelope", "fields": [
     {"name": "before", "type": ["null", {"type": "record", "name": "Value", "fields": AVRO[1]["fields"]}], "default": None},
     {"name": "after", "type": ["null", "Value"], "default": None}, {"name": "op", "type": "string"}]}
+AVRO[4] = json.loads(json.dumps(AVRO[3]))
+AVRO[4]["fields"][0]["type"][1]["fields"][0]["type"] = ["null", "long"]
 
 
 def registry():
@@ -351,7 +433,8 @@ def avro_from_topics(shop, broker):
 
     server, url = registry()
     row = lambda i, **more: {"id": i, "v": "v%d" % i, "d": i, **more}
-    take = lambda topic, *options: shop.tarn("ingest", "ns." + topic, "kafka://%s/%s" % (broker, topic), "--create", "--schema-registry", url, *options)
+    nobody = {"id": None, "v": "v", "d": 1}
+    take = lambda topic, *options, **more: shop.tarn("ingest", "ns." + topic, "kafka://%s/%s" % (broker, topic), "--create", "--schema-registry", url, *options, **more)
     produce("a", [wire(1, row(i)) for i in range(20)] + [wire(2, row(i, w=1.5)) for i in range(20, 25)])
     take("a", "--format", "avro", "--evolve")
     rows = table(shop, "ns.a")
@@ -359,8 +442,12 @@ def avro_from_topics(shop, broker):
     equal(rows[24], {"id": 24, "v": "v24", "d": "1970-01-25", "w": 1.5})
     produce("b", [wire(3, {"before": None, "after": row(1), "op": "c"}), wire(3, {"before": row(1), "after": {"id": 1, "v": "b", "d": 1}, "op": "u"}),
                   wire(3, {"before": None, "after": row(2), "op": "r"}), wire(3, {"before": row(2), "after": None, "op": "d"}),
-                  wire(3, {"before": None, "after": None, "op": "d"})])
+                  wire(3, {"before": None, "after": None, "op": "d"}), wire(4, {"before": nobody, "after": None, "op": "d"}),
+                  wire(4, {"before": row(1), "after": nobody, "op": "u"})])
     take("b", "--format", "debezium-avro", "--rejects", "b.bad", "--key", "id", "--deletes", "equality")
+    with open(shop.path("b.bad")) as file:
+        equal([json.loads(line)["line"] for line in file], [4, 5, 6])
+    must_refuse(take("b", "--format", "debezium-avro", "--key", "id", check=False), "offset 4", "delete without")
     equal(table(shop, "ns.b"), [{"id": 1, "v": "b", "d": "1970-01-02"}])
     produce("c", [wire(1, row(1)), wire(1, row(2)) + b"x", b"hello", wire(1, row(3))])
     take("c", "--format", "avro", "--rejects", "c.bad")
@@ -370,7 +457,7 @@ def avro_from_topics(shop, broker):
     server.shutdown()
 
 
-CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log, bad_input, kafka, avro_topics]
+CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log, bad_input, rows_without_their_key, kafka, avro_topics]
 
 if __name__ == "__main__":
     chosen = set(sys.argv[1:])

@@ -37,7 +37,9 @@ typedef struct text_options {
                              bad record; for inferred schemas, where mixed columns are strings */
     bool case_insensitive;
     /* Change streams. With either, rows that delete may lack required columns. */
-    bool debezium;         /* NDJSON: records are Debezium's envelopes, of rows (text_change.c) */
+    bool debezium;        /* NDJSON: records are Debezium's envelopes, of rows (text_change.c) */
+    const tarn_str *keys; /* columns that no row may lack, whatever it does */
+    int32_t n_keys;
     int32_t kind_column;   /* 1 + number of root's string column that says what each row does
                               (table/row_kind.h); 0: none. It stays among the columns. */
     int64_t first_line;    /* lines that came before the stream, where it goes on with a file */

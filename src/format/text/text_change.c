@@ -39,14 +39,14 @@ typedef struct envelope {
 /* What deletes needs no more than its key; what stays must be whole. */
 static tarn_code check_row(text_decoder *d, uint8_t kind) {
     const text_node *root = &d->plan->root;
-    if (row_kind_deletes(kind)) {
-        return TARN_OK;
-    }
+    bool whole = !row_kind_deletes(kind);
     for (int32_t i = 0; i < root->n_children; i++) {
+        const text_node *node = &root->children[i];
         const tarn_builder *b = &d->rows.children[i];
-        if (root->children[i].required && b->validity != NULL &&
+        if ((node->is_key || (whole && node->required)) && b->validity != NULL &&
             !bit_get(b->validity, b->length - 1)) {
-            return text_bad(d, &root->children[i], "a required value was null or absent");
+            return text_bad(d, node, "a %s value was null or absent",
+                            node->is_key ? "key" : "required");
         }
     }
     return TARN_OK;

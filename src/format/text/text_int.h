@@ -23,6 +23,7 @@ struct text_node {
     const tarn_type *type;
     tarn_kind kind;
     bool required;
+    bool is_key; /* of root: rows that delete must have it too */
     tarn_str name;
     const text_node *parent; /* NULL: the root */
     text_node *children;     /* struct fields; element; key and value; variant's two parts */

@@ -160,6 +160,13 @@ tarn_code text_plan_init(text_plan *plan, tarn_env *env, const tarn_type *root,
         code = err_set(err, TARN_INVALID, "the column of row kinds was not a string column");
         goto done;
     }
+    for (int32_t i = 0; i < plan->options.n_keys; i++) {
+        int32_t at = text_plan_find(plan, &plan->root, plan->options.keys[i]);
+        if (at >= 0) {
+            plan->root.children[at].is_key = true;
+            plan->root.children[at].required = true;
+        }
+    }
     plan->has_kinds = plan->options.debezium || plan->options.kind_column > 0;
     if (plan->has_kinds) {
         TRY(relax_root(plan, err));
