@@ -383,6 +383,12 @@ done:
     return code == TARN_OK ? code : name_file(&s->file, code, err);
 }
 
+bool file_scan_has(const file_scan *s, int32_t field_id) {
+    const tarn_type *type =
+        s->parquet != NULL ? parquet_file_schema(s->parquet)->root : avro_file_type(s->avro);
+    return type_find_id(type, field_id) != NULL;
+}
+
 void file_scan_close(file_scan *s) {
     if (s == NULL) {
         return;

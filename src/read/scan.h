@@ -105,6 +105,7 @@ tarn_code file_scan_open(tarn_env *env, tarn_store *store, const tarn_file *file
                          tarn_error *err) TARN_MUST_USE;
 tarn_code file_scan_next(file_scan *s, tarn_batch *out, scan_counters *counters,
                          tarn_error *err) TARN_MUST_USE;
+bool file_scan_has(const file_scan *s, int32_t field_id); /* whether the file itself has it */
 void file_scan_close(file_scan *s);
 
 /* One task of a plan (a pointer into plan->tasks): its file's rows with its row deletes applied.

@@ -9,6 +9,7 @@
 #include "service/group.h"
 
 #include "base/map.h"
+#include "service/compact.h"
 #include "service/trim.h"
 
 #define MAX_ATTEMPTS 20
@@ -24,6 +25,7 @@ typedef struct group_unit {
 /* The jobs on one base. */
 typedef struct group_round {
     commit_group *group;
+    compact_work *compact;
     tarn_arena arena;
     tarn_table_version *base;
     bool current;             /* base was loaded, not remembered */
@@ -108,11 +110,36 @@ static bool agree(const commit_request *a, const commit_request *b) {
            str_eq(a->table_uuid, b->table_uuid) && same_properties(&a->summary, &b->summary);
 }
 
-/* The files of all, one after the other, under the ids of all. */
-static tarn_code join_requests(group_round *rd, commit_job *const *jobs, int32_t n,
-                               commit_request *out, tarn_error *err) {
+/* The summary says how many files others stand for. */
+static tarn_code count_merged(group_round *rd, int32_t n_merged, commit_request *out,
+                              tarn_error *err) {
+    const tarn_properties *before = &out->summary;
+    tarn_property *items = ARENA_ARRAY(&rd->arena, tarn_property, (size_t)before->count + 1);
+    char *text = arena_printf(&rd->arena, "%d", n_merged);
+    if (items == NULL || text == NULL) {
+        return err_nomem(err);
+    }
+    if (before->count > 0) {
+        memcpy(items, before->items, (size_t)before->count * sizeof *items);
+    }
+    items[before->count] = (tarn_property){STR(COMPACT_SUMMARY), str_of(text)};
+    out->summary = (tarn_properties){before->count + 1, items};
+    return TARN_OK;
+}
+
+/* The files of all, one after the other, or what they were merged to. */
+static tarn_code join_files(group_round *rd, commit_job *const *jobs, int32_t n,
+                            commit_request *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
     int64_t total = 0;
-    *out = *jobs[0]->request;
+    tarn_file *files;
+    int32_t n_files, n_merged;
+    TRY(compact_take(rd->compact, rd->now, jobs, n, &rd->arena, &files, &n_files, &n_merged, err));
+    if (files != NULL) {
+        out->added = files;
+        out->n_added = n_files;
+        return count_merged(rd, n_merged, out, err);
+    }
     if (n == 1) {
         return TARN_OK;
     }
@@ -122,9 +149,8 @@ static tarn_code join_requests(group_round *rd, commit_job *const *jobs, int32_t
     if (total > INT32_MAX / 2) {
         return err_set(err, TARN_LIMIT, "a group of appends had %lld files", (long long)total);
     }
-    tarn_file *files = ARENA_ARRAY(&rd->arena, tarn_file, (size_t)total);
-    tarn_str *ids = ARENA_ARRAY(&rd->arena, tarn_str, (size_t)n);
-    if (files == NULL || ids == NULL) {
+    files = ARENA_ARRAY(&rd->arena, tarn_file, (size_t)total);
+    if (files == NULL) {
         return err_nomem(err);
     }
     out->added = files;
@@ -133,12 +159,31 @@ static tarn_code join_requests(group_round *rd, commit_job *const *jobs, int32_t
         const commit_request *r = jobs[i]->request;
         memcpy(files + out->n_added, r->added, (size_t)r->n_added * sizeof *files);
         out->n_added += r->n_added;
-        ids[i] = str_of(r->commit_id);
     }
-    out->commit_id = NULL;
-    out->shared_ids = ids;
-    out->n_shared_ids = n;
-    return TARN_OK;
+done:
+    return code;
+}
+
+/* The files of all under the ids of all. */
+static tarn_code join_requests(group_round *rd, commit_job *const *jobs, int32_t n,
+                               commit_request *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    *out = *jobs[0]->request;
+    TRY(join_files(rd, jobs, n, out, err));
+    if (n > 1) {
+        tarn_str *ids = ARENA_ARRAY(&rd->arena, tarn_str, (size_t)n);
+        if (ids == NULL) {
+            return err_nomem(err);
+        }
+        for (int32_t i = 0; i < n; i++) {
+            ids[i] = str_of(jobs[i]->request->commit_id);
+        }
+        out->commit_id = NULL;
+        out->shared_ids = ids;
+        out->n_shared_ids = n;
+    }
+done:
+    return code;
 }
 
 static tarn_code apply_unit(group_round *rd, commit_job *const *jobs, int32_t n, tarn_error *err) {
@@ -162,17 +207,37 @@ static tarn_code apply_unit(group_round *rd, commit_job *const *jobs, int32_t n,
     unit->next = rd->units;
     rd->units = unit;
 done:
-    if (code != TARN_OK && unit->maker != NULL) {
+    if (code != TARN_OK) {
+        compact_untake(rd->compact);
         commit_maker_end(unit->maker, TARN_NOT_COMMITTED);
     }
     return code;
+}
+
+/* Small files of those that wait to be joined become larger ones. Whose file is not what was said
+ * is refused, and how many are left is given. */
+static int32_t compact_open(group_round *rd) {
+    int32_t n = 0;
+    if (rd->group->counters != NULL && rd->n_open > 0 && may_share(rd->open[0]->request)) {
+        compact_jobs(rd->compact, rd->now, rd->open, rd->n_open);
+    }
+    for (int32_t i = 0; i < rd->n_open; i++) {
+        commit_job *job = rd->open[i];
+        if (job->lie != NULL) {
+            job->code = TARN_INVALID;
+            job->err = *job->lie;
+        } else {
+            rd->open[n++] = job;
+        }
+    }
+    return n;
 }
 
 /* Those that wait to be joined become a unit. If that fails each is tried for itself, so that one
  * is not refused for another's fault. */
 static void close_unit(group_round *rd) {
     tarn_error err = TARN_ERROR_INIT;
-    int32_t n = rd->n_open;
+    int32_t n = compact_open(rd);
     rd->n_open = 0;
     if (n == 0) {
         return;
@@ -218,7 +283,7 @@ static tarn_code find_before(group_round *rd, commit_job *job, int64_t *snapshot
     }
     tarn_str id = str_of(request->commit_id);
     *snapshot_id = commit_index_find(g->index, m, branch_of(request), id);
-    if (*snapshot_id == TARN_NO_SNAPSHOT && job->resent) {
+    if (*snapshot_id == TARN_NO_SNAPSHOT && (job->resent || job->absent.len > 0)) {
         TRY(commit_index_search(g->env, g->catalog->store, m, branch_of(request), id, snapshot_id,
                                 err));
     }
@@ -245,6 +310,10 @@ static void apply_request(group_round *rd, commit_job *job) {
         job->repeated = true;
         job->twin = twin;
         job->snapshot_id = before;
+        goto done;
+    }
+    if (job->absent.len > 0) {
+        code = err_set(&job->err, TARN_INVALID, "file %.*s does not exist", STR_ARG(job->absent));
         goto done;
     }
     if (rd->n_open > 0 && !(may_share(job->request) && agree(job->request, rd->open[0]->request))) {
@@ -408,6 +477,7 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
     }
 done:
     end_units(rd, spare ? TARN_OUTCOME_UNKNOWN : outcome);
+    compact_round_end(rd->compact, outcome, spare);
     remember(g, version);
     return code;
 }
@@ -415,10 +485,13 @@ done:
 void group_run(commit_group *g, commit_job *jobs) {
     tarn_error err = TARN_ERROR_INIT;
     tarn_code code = TARN_CONFLICT;
+    compact_work compact;
+    compact_begin(&compact, g->env, g->catalog->store, g->counters, jobs);
     for (int attempt = 1; attempt <= MAX_ATTEMPTS && code == TARN_CONFLICT; attempt++) {
         group_round rd;
         memset(&rd, 0, sizeof rd);
         rd.group = g;
+        rd.compact = &compact;
         arena_init(&rd.arena, g->env);
         map_init(&rd.ids, &rd.arena);
         rd.files.arena = &rd.arena;
@@ -438,4 +511,5 @@ void group_run(commit_group *g, commit_job *jobs) {
             job->err = err;
         }
     }
+    compact_end(&compact);
 }

@@ -10,7 +10,8 @@ typedef struct commit_group {
     tarn_catalog *catalog;
     const tarn_ident *table;
     commit_index *index;
-    tarn_table_version *known; /* in: last seen, or NULL; out: seen now, or NULL. Owned. */
+    tarn_table_version *known;  /* in: last seen, or NULL; out: seen now, or NULL. Owned. */
+    service_counters *counters; /* NULL: nothing is compacted */
 } commit_group;
 
 /* Fills every job's outcome. */

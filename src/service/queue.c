@@ -173,7 +173,7 @@ static void lead(commit_queues *q, commit_queue *queue, const tarn_ident *table,
     int64_t began_us = env_now_us(q->env);
     (void)pthread_mutex_lock(&q->lock);
     commit_job *jobs = take_jobs(queue, &n);
-    commit_group group = {q->env, q->catalog, table, &queue->index, queue->known};
+    commit_group group = {q->env, q->catalog, table, &queue->index, queue->known, q->counters};
     if (group.known != NULL) {
         (void)table_version_keep(group.known);
     }

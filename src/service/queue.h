@@ -31,6 +31,9 @@ typedef struct commit_job {
      * that it is applied to. */
     const commit_request *request;
     bool resent; /* it may be there since long ago: look everywhere */
+    /* A file of the request that is not there any more, len 0: none. Where it was done before, its
+     * files may be gone since (compact.h); else it is refused. */
+    tarn_str absent;
     /* filled when commit_queue_run returns */
     tarn_code code;
     tarn_error err;
@@ -42,6 +45,11 @@ typedef struct commit_job {
     const struct commit_job *twin; /* of the same commit id, in the same group */
     bool leads;
     struct commit_job *next;
+    /* private, of compaction before commit (compact.h) */
+    bool seen;                     /* its files were looked at */
+    struct compact_merge **merged; /* what each of its files went into; NULL: none did */
+    const tarn_error *lie;         /* a file is not what was said of it */
+    uint32_t unit;                 /* that it was put into last */
 } commit_job;
 
 tarn_code commit_queues_new(tarn_env *env, tarn_catalog *catalog, service_counters *counters,

@@ -3,6 +3,7 @@
  * A client is believed in nothing that can be looked at: its files must lie where the table's files
  * lie, must be there and have the size and the rows that it says, and what it says of them, and
  * the columns of Parquet files, must fit the table's schema and specs. */
+#include "service/compact.h"
 #include "service/file_check.h"
 #include "service/service_int.h"
 #include "write/commit/request_json.h"
@@ -122,6 +123,7 @@ static tarn_code check_shape(const tarn_file *f, bool deletes, tarn_error *err) 
     return TARN_OK;
 }
 
+/* NOT_FOUND: it is not there. */
 static tarn_code check_file(service_request *r, const tarn_metadata *m, const tarn_file *f,
                             bool deletes, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -132,11 +134,7 @@ static tarn_code check_file(service_request *r, const tarn_metadata *m, const ta
                        STR_ARG(f->path));
     }
     TRY(check_metrics(m, f, err));
-    code = store_stat(r->service->catalog->store, f->path, &info, err);
-    if (code == TARN_NOT_FOUND) {
-        code = err_set(err, TARN_INVALID, "file %.*s does not exist", STR_ARG(f->path));
-    }
-    TRY(code);
+    TRY(store_stat(r->service->catalog->store, f->path, &info, err));
     if (info.size_bytes != f->size_bytes) {
         code = err_set(err, TARN_INVALID, "file %.*s has %lld bytes, and %lld were said",
                        STR_ARG(f->path), (long long)info.size_bytes, (long long)f->size_bytes);
@@ -152,7 +150,7 @@ static tarn_code check_summary(const commit_request *request, tarn_error *err) {
     for (int32_t i = 0; i < request->summary.count; i++) {
         tarn_str key = request->summary.items[i].key;
         if (str_is(key, "operation") || str_is(key, "tarn.commit-id") ||
-            str_is(key, COMMIT_SHARED_COUNT) || key.len == 0) {
+            str_is(key, COMMIT_SHARED_COUNT) || str_is(key, COMPACT_SUMMARY) || key.len == 0) {
             return err_set(err, TARN_INVALID, "summary entry \"%.*s\" is not for clients to set",
                            STR_ARG(key));
         }
@@ -160,18 +158,24 @@ static tarn_code check_summary(const commit_request *request, tarn_error *err) {
     return TARN_OK;
 }
 
-static tarn_code check_request(service_request *r, const tarn_metadata *m,
-                               const commit_request *request, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    TRY(check_summary(request, err));
-    for (int32_t i = 0; i < request->n_added; i++) {
-        TRY(check_file(r, m, &request->added[i], false, err));
+/* *absent: the first that is not there. That is no lie where the request was done before, which the
+ * queue knows. */
+static tarn_code check_files(service_request *r, const tarn_metadata *m,
+                             const commit_request *request, tarn_str *absent, tarn_error *err) {
+    *absent = STR_NULL;
+    for (int32_t i = 0; i < request->n_added + request->n_added_deletes; i++) {
+        bool deletes = i >= request->n_added;
+        const tarn_file *f =
+            deletes ? &request->added_deletes[i - request->n_added] : &request->added[i];
+        tarn_code code = check_file(r, m, f, deletes, err);
+        if (code == TARN_NOT_FOUND) {
+            err_reset(err);
+            *absent = absent->len > 0 ? *absent : f->path;
+        } else if (code != TARN_OK) {
+            return code;
+        }
     }
-    for (int32_t i = 0; i < request->n_added_deletes; i++) {
-        TRY(check_file(r, m, &request->added_deletes[i], true, err));
-    }
-done:
-    return code;
+    return TARN_OK;
 }
 
 /* ---- the request ---- */
@@ -202,7 +206,8 @@ static tarn_code read_request(service_request *r, const json_value *body, bool f
     TRY(commit_queue_look(r->service->queues, &r->table, fresh, &version, err));
     TRY(commit_request_from_json(&r->arena, body, version->metadata, request, err));
     TRY(take_key(r, request, err));
-    TRY(check_request(r, version->metadata, request, err));
+    TRY(check_summary(request, err));
+    TRY(check_files(r, version->metadata, request, &job->absent, err));
     if (request->table_uuid.len == 0) { /* partition values were read as this table's */
         request->table_uuid = arena_str(&r->arena, version->metadata->table_uuid);
         code = request->table_uuid.data != NULL ? TARN_OK : err_nomem(err);

@@ -139,6 +139,8 @@ static tarn_code read_options(data_writer *w, const data_writer_options *options
         purpose.root = options->root;
     }
     TRY(file_format_options_init(&w->arena, w->metadata, &purpose, &w->format, err));
+    w->format.target_bytes =
+        options->target_bytes > 0 ? options->target_bytes : w->format.target_bytes;
     TRY(spec_partition_type(&w->arena, w->spec, w->metadata, &partition_type, err));
     TRY(partitioner_new(w->env, w->format.root, w->spec, partition_type, &w->partitioner, err));
     if (!w->keep_order) {

@@ -40,6 +40,7 @@ typedef struct data_writer_options {
     /* Rows keep the order in which they were written, so that data_writer_locate is possible; else
      * rows of a file are sorted where the table has a sort order. */
     bool keep_order;
+    int64_t target_bytes; /* of a file; 0: as the properties say */
 } data_writer_options;
 
 /* What a writer hands to a committer; everything lives in the arena that close was given. */
