@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define HISTORIES 150
+#define HISTORIES 100
 
 sim_world SIM;
 
