@@ -46,6 +46,7 @@ if(TARN_HTTP)
 endif()
 if(TARN_SERVICE)
   pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
-  target_link_libraries(tarn_deps INTERFACE PkgConfig::MICROHTTPD)
+  pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls) # its TLS, so of its package
+  target_link_libraries(tarn_deps INTERFACE PkgConfig::MICROHTTPD PkgConfig::GNUTLS)
   target_compile_definitions(tarn_deps INTERFACE TARN_SERVICE)
 endif()

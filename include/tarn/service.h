@@ -26,10 +26,16 @@ typedef struct tarn_service_options {
     /* Places where clients may put tables besides the warehouse, comma separated; "/" is anywhere.
      * NULL: none. @borrow */
     const char *allowed_locations;
+    /* Seconds in which a request has to come, or an answer to be taken, besides its bytes, for
+     * which a slow line is enough; 0: 60 */
+    uint32_t request_timeout_s;
+    /* HTTPS: a certificate with those it was issued by, and its key, as PEM. NULL: HTTP. @borrow */
+    const char *tls_cert_pem;
+    const char *tls_key_pem;
 } tarn_service_options;
 
 #define TARN_SERVICE_OPTIONS_INIT                                                                  \
-    { sizeof(tarn_service_options), NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL }
+    { sizeof(tarn_service_options), NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, 0, NULL, NULL }
 
 /* Starts listening on threads of its own and returns. INVALID: an address that is none; IO: in use;
  * UNSUPPORTED: not built in. @since 0.2 */
@@ -38,6 +44,14 @@ tarn_service_start(tarn_catalog_handle *catalog,        /* @keep */
                    const tarn_service_options *options, /* @borrow, may be NULL */
                    tarn_service **out,                  /* @give: tarn_service_stop */
                    tarn_error *err /* @borrow, may be NULL */);
+/* Who may do what (access_json) and the keys of HTTPS anew, for connections and requests to come;
+ * of the options only these are read, and only where the service was started with such. Tokens that
+ * were issued hold on while their client keeps its secret. INVALID: what is wrong in them; nothing
+ * has changed then. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_service_reload(tarn_service *service,               /* @borrow */
+                    const tarn_service_options *options, /* @borrow */
+                    tarn_error *err /* @borrow, may be NULL */);
 /* "http://127.0.0.1:8181"; lives as long as the service. @since 0.2 */
 TARN_API const char *tarn_service_url(const tarn_service *service /* @borrow */);
 /* No new request is taken; those at work are finished. @since 0.2 */

@@ -34,16 +34,24 @@ static tarn_code parse_listen(const char *text, char *host, uint16_t *port, tarn
     return TARN_OK;
 }
 
-tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_options *options,
-                             tarn_service **out, tarn_error *err) {
-    API_ERROR(err);
+static tarn_service_options known_options(const tarn_service_options *options) {
     tarn_service_options o = TARN_SERVICE_OPTIONS_INIT;
-    service_options inner;
-    char host[256];
-    tarn_code code = TARN_OK;
     if (options != NULL) {
         size_t known = options->struct_size < sizeof o ? options->struct_size : sizeof o;
         memcpy(&o, options, known);
+    }
+    return o;
+}
+
+tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_options *options,
+                             tarn_service **out, tarn_error *err) {
+    API_ERROR(err);
+    tarn_service_options o = known_options(options);
+    service_options inner;
+    char host[256];
+    tarn_code code = TARN_OK;
+    if ((o.tls_cert_pem != NULL) != (o.tls_key_pem != NULL)) {
+        return err_set(err, TARN_INVALID, "HTTPS takes a certificate and a key, not one of them");
     }
     tarn_service *s = env_calloc(catalog->env, 1, sizeof *s);
     if (s == NULL) {
@@ -58,17 +66,28 @@ tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_op
     inner.warehouse = str_of(o.warehouse);
     inner.access = str_of(o.access_json);
     inner.allowed = str_of(o.allowed_locations);
+    inner.request_timeout_s = o.request_timeout_s;
+    inner.tls_cert = str_of(o.tls_cert_pem);
+    inner.tls_key = str_of(o.tls_key_pem);
     inner.log = o.log;
     inner.log_ctx = o.log_ctx;
     TRY(service_start(catalog->env, catalog->catalog, &inner, &s->running, err));
-    snprintf(s->url, sizeof s->url, strchr(host, ':') != NULL ? "http://[%s]:%u" : "http://%s:%u",
-             host, service_port(s->running));
+    snprintf(s->url, sizeof s->url, strchr(host, ':') != NULL ? "%s://[%s]:%u" : "%s://%s:%u",
+             service_is_tls(s->running) ? "https" : "http", host, service_port(s->running));
     s->catalog = handle_keep(catalog);
     *out = s;
     s = NULL;
 done:
     env_free(catalog->env, s);
     return code;
+}
+
+tarn_code tarn_service_reload(tarn_service *s, const tarn_service_options *options,
+                              tarn_error *err) {
+    API_ERROR(err);
+    tarn_service_options o = known_options(options);
+    return service_reload(s->running, str_of(o.access_json), str_of(o.tls_cert_pem),
+                          str_of(o.tls_key_pem), err);
 }
 
 const char *tarn_service_url(const tarn_service *s) {

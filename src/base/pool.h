@@ -48,6 +48,8 @@ typedef struct pool_errand {
     bool started; /* and not joined */
 } pool_errand;
 void pool_errand_start(pool_errand *errand, void (*run)(void *ctx), void *ctx);
+/* The same for what only a thread of its own can do: false where none can be had. */
+bool pool_errand_try(pool_errand *errand, void (*run)(void *ctx), void *ctx);
 void pool_errand_join(pool_errand *errand); /* also of one that was not started: nothing */
 
 /* Made and freed by env only. */

@@ -80,7 +80,7 @@ static void *run_errand(void *arg) {
     return NULL;
 }
 
-void pool_errand_start(pool_errand *errand, void (*run)(void *ctx), void *ctx) {
+bool pool_errand_try(pool_errand *errand, void (*run)(void *ctx), void *ctx) {
     sigset_t all;
     sigset_t before;
     errand->run = run;
@@ -89,7 +89,11 @@ void pool_errand_start(pool_errand *errand, void (*run)(void *ctx), void *ctx) {
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     errand->started = pthread_create(&errand->thread, NULL, run_errand, errand) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!errand->started) {
+    return errand->started;
+}
+
+void pool_errand_start(pool_errand *errand, void (*run)(void *ctx), void *ctx) {
+    if (!pool_errand_try(errand, run, ctx)) {
         run(ctx);
     }
 }

@@ -15,15 +15,21 @@ typedef struct issued {
     const auth_caller *caller;
 } issued;
 
-struct auth {
+struct auth_book {
     tarn_env *env;
     tarn_arena arena;
-    bool open;
+    atomic_int refs;
     int64_t seconds;
     int32_t n_clients, n_tokens;
     auth_caller *clients;
     auth_caller *tokens;
+};
+
+struct auth {
+    tarn_env *env;
+    bool open;
     pthread_mutex_t lock; /* of what follows */
+    auth_book *book;
     issued *issued;
     int32_t n_issued, cap;
 };
@@ -39,7 +45,8 @@ static tarn_code read_role(tarn_str text, auth_role *out, tarn_error *err) {
     return err_set(err, TARN_INVALID, "role \"%.*s\" is none of read, write, admin", STR_ARG(text));
 }
 
-static tarn_code read_grant(auth *a, const json_value *json, auth_grant *out, tarn_error *err) {
+static tarn_code read_grant(auth_book *a, const json_value *json, auth_grant *out,
+                            tarn_error *err) {
     tarn_str ns, role;
     tarn_ident ident;
     tarn_code code = TARN_OK;
@@ -56,8 +63,8 @@ done:
     return code;
 }
 
-static tarn_code read_caller(auth *a, const json_value *json, const char *id, const char *secret,
-                             auth_caller *out, tarn_error *err) {
+static tarn_code read_caller(auth_book *a, const json_value *json, const char *id,
+                             const char *secret, auth_caller *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     const json_value *grants = json_get(json, "grants");
     if (!json_str(json_get(json, id), &out->name) || out->name.len == 0 ||
@@ -75,12 +82,13 @@ static tarn_code read_caller(auth *a, const json_value *json, const char *id, co
         TRY(read_grant(a, g, &items[out->n_grants++], err));
     }
     out->grants = items;
+    out->book = a;
 done:
     return code;
 }
 
-static tarn_code read_callers(auth *a, const json_value *list, const char *id, const char *secret,
-                              auth_caller **out, int32_t *n, tarn_error *err) {
+static tarn_code read_callers(auth_book *a, const json_value *list, const char *id,
+                              const char *secret, auth_caller **out, int32_t *n, tarn_error *err) {
     tarn_code code = TARN_OK;
     *n = 0;
     if (list == NULL) {
@@ -100,7 +108,7 @@ done:
     return code;
 }
 
-static tarn_code read_config(auth *a, tarn_str config, tarn_error *err) {
+static tarn_code read_config(auth_book *a, tarn_str config, tarn_error *err) {
     json_value *json;
     tarn_code code = json_parse(&a->arena, config, "the access file", &json, err);
     if (code == TARN_CORRUPT) {
@@ -125,6 +133,51 @@ done:
     return code;
 }
 
+static auth_book *book_new(tarn_env *env) {
+    auth_book *book = env_calloc(env, 1, sizeof *book);
+    if (book != NULL) {
+        book->env = env;
+        book->seconds = TOKEN_SECONDS;
+        atomic_init(&book->refs, 1);
+        arena_init(&book->arena, env);
+    }
+    return book;
+}
+
+tarn_code auth_read(tarn_env *env, tarn_str config, auth_book **out, tarn_error *err) {
+    auth_book *book = book_new(env);
+    if (book == NULL) {
+        return err_nomem(err);
+    }
+    tarn_code code = read_config(book, config, err);
+    if (code == TARN_OK) {
+        *out = book;
+    } else {
+        auth_book_release(book);
+    }
+    return code;
+}
+
+void auth_book_release(auth_book *book) {
+    if (book != NULL && atomic_fetch_sub(&book->refs, 1) == 1) {
+        arena_release(&book->arena);
+        env_free(book->env, book);
+    }
+}
+
+static const auth_caller *hold(const auth_caller *caller) {
+    if (caller != NULL) {
+        (void)atomic_fetch_add(&caller->book->refs, 1);
+    }
+    return caller;
+}
+
+void auth_release(const auth_caller *caller) {
+    if (caller != NULL) {
+        auth_book_release(caller->book);
+    }
+}
+
 tarn_code auth_new(tarn_env *env, tarn_str config, auth **out, tarn_error *err) {
     tarn_code code = TARN_OK;
     auth *a = env_calloc(env, 1, sizeof *a);
@@ -132,17 +185,19 @@ tarn_code auth_new(tarn_env *env, tarn_str config, auth **out, tarn_error *err) 
         return err_nomem(err);
     }
     a->env = env;
-    a->seconds = TOKEN_SECONDS;
     a->open = config.len == 0;
-    arena_init(&a->arena, env);
     (void)pthread_mutex_init(&a->lock, NULL);
-    if (!a->open) {
-        TRY(read_config(a, config, err));
+    if (a->open) {
+        a->book = book_new(env);
+        code = a->book != NULL ? TARN_OK : err_nomem(err);
+    } else {
+        code = auth_read(env, config, &a->book, err);
     }
-    *out = a;
-    a = NULL;
-done:
-    auth_free(a);
+    if (code == TARN_OK) {
+        *out = a;
+    } else {
+        auth_free(a);
+    }
     return code;
 }
 
@@ -150,7 +205,7 @@ void auth_free(auth *a) {
     if (a != NULL) {
         (void)pthread_mutex_destroy(&a->lock);
         env_free(a->env, a->issued);
-        arena_release(&a->arena);
+        auth_book_release(a->book);
         env_free(a->env, a);
     }
 }
@@ -185,26 +240,66 @@ const auth_caller *auth_by_token(auth *a, tarn_str token) {
     if (token.len == 0) {
         return NULL;
     }
-    for (int32_t i = 0; i < a->n_tokens; i++) {
-        found = same_secret(token, a->tokens[i].secret) ? &a->tokens[i] : found;
-    }
     (void)pthread_mutex_lock(&a->lock);
+    const auth_book *book = a->book;
+    for (int32_t i = 0; i < book->n_tokens; i++) {
+        found = same_secret(token, book->tokens[i].secret) ? &book->tokens[i] : found;
+    }
     for (int32_t i = 0; i < a->n_issued && found == NULL; i++) {
         if (a->issued[i].ends_ms > now_ms && same_secret(token, str_of(a->issued[i].token))) {
             found = a->issued[i].caller;
         }
     }
+    found = hold(found);
     (void)pthread_mutex_unlock(&a->lock);
     return found;
 }
 
 const auth_caller *auth_by_secret(auth *a, tarn_str id, tarn_str secret) {
-    for (int32_t i = 0; i < a->n_clients; i++) {
-        if (str_eq(id, a->clients[i].name)) {
-            return same_secret(secret, a->clients[i].secret) ? &a->clients[i] : NULL;
+    const auth_caller *found = NULL;
+    (void)pthread_mutex_lock(&a->lock);
+    const auth_book *book = a->book;
+    for (int32_t i = 0; i < book->n_clients && found == NULL; i++) {
+        if (str_eq(id, book->clients[i].name)) {
+            found = same_secret(secret, book->clients[i].secret) ? &book->clients[i] : NULL;
+            break;
+        }
+    }
+    found = hold(found);
+    (void)pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
+/* Who it is in another book; NULL: nobody, or with another secret. */
+static const auth_caller *find_alike(const auth_book *book, const auth_caller *caller) {
+    const auth_caller *const lists[] = {book->clients, book->tokens};
+    const int32_t counts[] = {book->n_clients, book->n_tokens};
+    for (int l = 0; l < 2; l++) {
+        for (int32_t i = 0; i < counts[l]; i++) {
+            if (str_eq(lists[l][i].name, caller->name) &&
+                str_eq(lists[l][i].secret, caller->secret)) {
+                return &lists[l][i];
+            }
         }
     }
     return NULL;
+}
+
+void auth_replace(auth *a, auth_book *book) {
+    int32_t kept = 0;
+    (void)pthread_mutex_lock(&a->lock);
+    for (int32_t i = 0; i < a->n_issued; i++) {
+        const auth_caller *caller = find_alike(book, a->issued[i].caller);
+        if (caller != NULL) {
+            a->issued[kept] = a->issued[i];
+            a->issued[kept++].caller = caller;
+        }
+    }
+    a->n_issued = kept;
+    auth_book *old = a->book;
+    a->book = book;
+    (void)pthread_mutex_unlock(&a->lock);
+    auth_book_release(old);
 }
 
 /* Room for one more; the caller holds the lock. */
@@ -230,6 +325,12 @@ tarn_code auth_issue(auth *a, const auth_caller *caller, tarn_arena *arena, tarn
     unsigned char bytes[32];
     tarn_code code = TARN_OK;
     (void)pthread_mutex_lock(&a->lock);
+    if (caller != NULL && caller->book != a->book) { /* it was replaced meanwhile */
+        caller = find_alike(a->book, caller);
+        if (caller == NULL) {
+            TRY(err_set(err, TARN_DENIED, "the caller is not known any more"));
+        }
+    }
     drop_ended(a, env_now_ms(a->env));
     TRY(reserve_issued(a, err));
     issued *t = &a->issued[a->n_issued];
@@ -237,10 +338,10 @@ tarn_code auth_issue(auth *a, const auth_caller *caller, tarn_arena *arena, tarn
     for (size_t i = 0; i < sizeof bytes; i++) {
         snprintf(t->token + 2 * i, 3, "%02x", bytes[i]);
     }
-    t->ends_ms = env_now_ms(a->env) + a->seconds * 1000;
+    t->ends_ms = env_now_ms(a->env) + a->book->seconds * 1000;
     t->caller = caller;
     *token = arena_str(arena, str_of(t->token));
-    *seconds = a->seconds;
+    *seconds = a->book->seconds;
     if (token->data == NULL) {
         TRY(err_nomem(err));
     }

@@ -12,6 +12,8 @@
 #ifndef SERVICE_AUTH_H
 #define SERVICE_AUTH_H
 
+#include <stdatomic.h>
+
 #include "catalog/catalog.h"
 
 typedef enum auth_role {
@@ -32,16 +34,27 @@ typedef struct auth_caller {
     tarn_str secret; /* of a client; or the fixed token */
     int32_t n_grants;
     const auth_grant *grants;
+    struct auth_book *book; /* that it stands in */
 } auth_caller;
 
+/* All of one configuration. It lives while somebody holds it or one of its callers. */
+typedef struct auth_book auth_book;
+/* INVALID names what is wrong, never a secret. */
+tarn_code auth_read(tarn_env *env, tarn_str config, auth_book **out, tarn_error *err) TARN_MUST_USE;
+void auth_book_release(auth_book *book); /* takes NULL */
+
 typedef struct auth auth;
-/* config len 0: no authentication. INVALID names what is wrong, never a secret. */
+/* config len 0: no authentication. */
 tarn_code auth_new(tarn_env *env, tarn_str config, auth **out, tarn_error *err) TARN_MUST_USE;
 void auth_free(auth *a);
 bool auth_is_open(const auth *a);
-/* The caller of a bearer token; NULL: unknown or expired. */
+/* From now on this one counts (and is a's). Tokens that were issued hold on where their caller is
+ * in it under the same secret. */
+void auth_replace(auth *a, auth_book *book);
+/* The caller of a bearer token, to be released; NULL: unknown or expired. */
 const auth_caller *auth_by_token(auth *a, tarn_str token);
 const auth_caller *auth_by_secret(auth *a, tarn_str id, tarn_str secret);
+void auth_release(const auth_caller *caller); /* takes NULL */
 /* A fresh token of a caller, in arena, and how long it lives. */
 tarn_code auth_issue(auth *a, const auth_caller *caller, tarn_arena *arena, tarn_str *token,
                      int64_t *seconds, tarn_error *err) TARN_MUST_USE;

@@ -1,16 +1,22 @@
-/* service/daemon.c - libmicrohttpd: one thread a connection, bodies gathered up to a maximum, slow
- * clients cut off.
+/* service/daemon.c - libmicrohttpd: one thread a connection, bodies gathered up to a maximum, TLS;
+ * slow clients are cut off by service/connections.h.
  *
- * Invariants: 1 a request is handled once, after its whole body came; 2 a body over the maximum is
- * drained, not kept, and answered 413; 3 whatever happens to the connection, what a request owns is
- * freed when the library is done with it. */
+ * Invariants: 1 a request is handled once, after its whole body came, or refused before; 2 a body
+ * over the maximum is drained, not kept, and answered 413; 3 whatever happens to the connection,
+ * what a request owns is freed when the library is done with it; 4 a connection keeps the keys of
+ * TLS that it began with. */
 #include "service/daemon.h"
 
 #ifdef TARN_SERVICE
 
+#include "base/str.h"
+#include "service/connections.h"
+#include "service/tls.h"
+
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -19,8 +25,11 @@
 #define BODY_BYTES  (64u << 20)
 #define CONNECTIONS 1000
 #define TIMEOUT_S   60
+#define REQUEST_S   60
 #define STACK_BYTES (512u << 10)
 #define DRAIN_MS    10000
+#define DRAIN_TIMES 4 /* of the largest body that are read and dropped before the line is cut */
+#define PRIORITIES  "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct http_server {
     tarn_env *env;
@@ -28,8 +37,17 @@ struct http_server {
     http_handle_fn handle;
     void *ctx;
     size_t body_bytes;
-    atomic_int at_work;
+    connections *open;
+    bool is_tls;
+    atomic_bool ends;
+    pthread_mutex_t lock; /* of what follows */
+    tls_keys *keys;       /* of new connections */
 };
+
+typedef struct http_connection {
+    connection_entry place; /* among the open ones */
+    tls_keys *keys;
+} http_connection;
 
 /* Paths and parameters stay as they came: an escaped slash is no slash. */
 static size_t keep_escapes(void *ctx, struct MHD_Connection *connection, char *text) {
@@ -77,48 +95,136 @@ static enum MHD_Result send_reply(struct MHD_Connection *connection, const servi
     for (int32_t i = 0; i < reply->n_headers; i++) {
         (void)MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value);
     }
+    if (reply->ends) {
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    }
     enum MHD_Result sent = MHD_queue_response(connection, (unsigned)reply->status, response);
     MHD_destroy_response(response);
     return sent;
+}
+
+static http_connection *connection_of(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info != NULL ? info->socket_context : NULL;
+}
+
+/* The keys of now, held for as long as the session lasts. */
+static tls_keys *take_keys(http_server *server, struct MHD_Connection *connection) {
+    (void)pthread_mutex_lock(&server->lock);
+    tls_keys *keys = server->keys != NULL ? tls_keys_hold(server->keys) : NULL;
+    (void)pthread_mutex_unlock(&server->lock);
+    if (keys != NULL) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        tls_keys_use(keys, info->tls_session);
+    }
+    return keys;
+}
+
+/* Called when the library took a connection, and when it is done with it but for closing the
+ * socket, its thread and its session of TLS gone. Without memory a connection has no context and is
+ * ended at its first request. */
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode what) {
+    http_server *server = cls;
+    http_connection *x = *context;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *context = x = env_calloc(server->env, 1, sizeof *x);
+        if (x != NULL) {
+            x->keys = take_keys(server, connection);
+            connections_open(server->open, &x->place, info->connect_fd);
+        }
+    } else if (x != NULL) {
+        connections_close(server->open, &x->place);
+        tls_keys_release(x->keys);
+        env_free(server->env, x);
+        *context = NULL;
+    }
+}
+
+static enum MHD_Result answer(http_server *server, http_connection *x, service_request *r,
+                              struct MHD_Connection *connection) {
+    service_reply reply;
+    memset(&reply, 0, sizeof reply);
+    buf_init(&reply.body, server->env, 0);
+    connections_stage(server->open, &x->place, CONNECTION_AT_WORK, 0);
+    server->handle(server->ctx, r, &reply);
+    reply.ends = reply.ends || r->refused != 0 || atomic_load(&server->ends);
+    enum MHD_Result sent = send_reply(connection, &reply);
+    connections_stage(server->open, &x->place, CONNECTION_ANSWERING, reply.body.len);
+    buf_release(&reply.body);
+    return sent;
+}
+
+/* Who asks first whether a body is welcome can be told at once. */
+static bool is_announced_too_large(const http_server *server, struct MHD_Connection *connection) {
+    const char *length = http_value(connection, true, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    int64_t bytes;
+    return length != NULL && http_value(connection, true, MHD_HTTP_HEADER_EXPECT) != NULL &&
+           (!str_to_i64(str_of(length), &bytes) || (uint64_t)bytes > server->body_bytes);
+}
+
+static enum MHD_Result begin_request(http_server *server, http_connection *x, service_request *r,
+                                     struct MHD_Connection *connection) {
+    if (!connections_admit(server->open, &x->place)) {
+        r->refused = MHD_HTTP_SERVICE_UNAVAILABLE;
+    } else if (is_announced_too_large(server, connection)) {
+        r->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+    }
+    if (r->refused != 0) {
+        return answer(server, x, r, connection);
+    }
+    connections_stage(server->open, &x->place, CONNECTION_COMING, 0);
+    return MHD_YES;
+}
+
+static enum MHD_Result take_body(http_server *server, http_connection *x, service_request *r,
+                                 tarn_str part) {
+    r->received += part.len;
+    connections_stage(server->open, &x->place, CONNECTION_COMING, r->received);
+    if (r->refused == 0 && buf_append(&r->body, part.data, part.len, NULL) != TARN_OK) {
+        r->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+        buf_release(&r->body);
+    }
+    return r->received / DRAIN_TIMES <= server->body_bytes ? MHD_YES : MHD_NO;
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *data_len, void **state) {
     http_server *server = cls;
+    http_connection *x = connection_of(connection);
     service_request *r = *state;
     (void)version;
+    if (x == NULL) {
+        return MHD_NO;
+    }
     if (r == NULL) {
-        *state = request_new(server, connection, url, method);
-        return *state != NULL ? MHD_YES : MHD_NO;
+        *state = r = request_new(server, connection, url, method);
+        return r != NULL ? begin_request(server, x, r, connection) : MHD_NO;
     }
     if (*data_len > 0) {
-        if (!r->too_large && buf_append(&r->body, data, *data_len, NULL) != TARN_OK) {
-            r->too_large = true;
-            buf_release(&r->body);
-        }
+        tarn_str part = str_make(data, *data_len);
         *data_len = 0;
-        return MHD_YES;
+        return take_body(server, x, r, part);
     }
-    service_reply reply;
-    memset(&reply, 0, sizeof reply);
-    buf_init(&reply.body, server->env, 0);
-    (void)atomic_fetch_add(&server->at_work, 1);
-    server->handle(server->ctx, r, &reply);
-    enum MHD_Result sent = send_reply(connection, &reply);
-    (void)atomic_fetch_sub(&server->at_work, 1);
-    buf_release(&reply.body);
-    return sent;
+    return answer(server, x, r, connection);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *connection, void **state,
                          enum MHD_RequestTerminationCode how) {
     http_server *server = cls;
-    (void)connection;
+    http_connection *x = connection_of(connection);
     (void)how;
     if (*state != NULL) {
         request_free(server->env, *state);
         *state = NULL;
+    }
+    if (x != NULL) {
+        connections_stage(server->open, &x->place, CONNECTION_WAITING, 0);
     }
 }
 
@@ -137,10 +243,65 @@ static tarn_code find_address(const char *host, uint16_t port, struct addrinfo *
                                  host != NULL ? host : "127.0.0.1", gai_strerror(failed));
 }
 
-tarn_code http_start(tarn_env *env, const service_options *options, http_handle_fn handle,
-                     void *ctx, http_server **out, tarn_error *err) {
+/* Listens. The library takes some more connections than are served, to refuse them in words. */
+static struct MHD_Daemon *start_daemon(http_server *server, const service_options *options,
+                                       const connection_limits *limits,
+                                       const struct addrinfo *address) {
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->tls_cert.data},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)options->tls_key.data},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)PRIORITIES},
+        {MHD_OPTION_END, 0, NULL}};
+    if (address->ai_family == AF_INET6) {
+        flags |= MHD_USE_IPv6;
+    }
+    if (server->is_tls) {
+        flags |= MHD_USE_TLS;
+    } else {
+        tls[0].option = MHD_OPTION_END;
+    }
+    return MHD_start_daemon(
+        flags, options->port, NULL, NULL, on_request, server, MHD_OPTION_SOCK_ADDR,
+        address->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_UNESCAPE_CALLBACK,
+        keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        limits->connections + limits->connections / 4 + 16, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)(limits->idle_ms / 1000), MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
+        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+}
+
+static tarn_code start_server(http_server *server, const service_options *options,
+                              tarn_error *err) {
     tarn_code code = TARN_OK;
     struct addrinfo *address = NULL;
+    connection_limits limits = {
+        .connections = options->connections > 0 ? options->connections : CONNECTIONS,
+        .idle_ms = (int64_t)(options->timeout_s > 0 ? options->timeout_s : TIMEOUT_S) * 1000,
+        .request_ms =
+            (int64_t)(options->request_timeout_s > 0 ? options->request_timeout_s : REQUEST_S) *
+            1000};
+    TRY(connections_new(server->env, &limits, &server->open, err));
+    if (options->tls_cert.len > 0) {
+        server->is_tls = true;
+        TRY(tls_keys_new(server->env, options->tls_cert, options->tls_key, &server->keys, err));
+    }
+    TRY(find_address(options->host, options->port, &address, err));
+    server->daemon = start_daemon(server, options, &limits, address);
+    if (server->daemon == NULL) {
+        TRY(err_os(err, errno, "listening on %s port %u failed",
+                   options->host != NULL ? options->host : "127.0.0.1", options->port));
+    }
+    code = connections_watch(server->open, err);
+done:
+    if (address != NULL) {
+        freeaddrinfo(address);
+    }
+    return code;
+}
+
+tarn_code http_start(tarn_env *env, const service_options *options, http_handle_fn handle,
+                     void *ctx, http_server **out, tarn_error *err) {
     http_server *server = env_calloc(env, 1, sizeof *server);
     if (server == NULL) {
         return err_nomem(err);
@@ -149,31 +310,33 @@ tarn_code http_start(tarn_env *env, const service_options *options, http_handle_
     server->handle = handle;
     server->ctx = ctx;
     server->body_bytes = options->body_bytes > 0 ? options->body_bytes : BODY_BYTES;
-    TRY(find_address(options->host, options->port, &address, err));
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
-    if (address->ai_family == AF_INET6) {
-        flags |= MHD_USE_IPv6;
+    atomic_init(&server->ends, false);
+    (void)pthread_mutex_init(&server->lock, NULL);
+    tarn_code code = start_server(server, options, err);
+    if (code == TARN_OK) {
+        *out = server;
+    } else {
+        http_stop(server);
     }
-    server->daemon = MHD_start_daemon(
-        flags, options->port, NULL, NULL, on_request, server, MHD_OPTION_SOCK_ADDR,
-        address->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT,
-        options->connections > 0 ? options->connections : CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, options->timeout_s > 0 ? options->timeout_s : TIMEOUT_S,
-        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
-    if (server->daemon == NULL) {
-        code = err_os(err, errno, "listening on %s port %u failed",
-                      options->host != NULL ? options->host : "127.0.0.1", options->port);
-        goto done;
-    }
-    *out = server;
-    server = NULL;
-done:
-    if (address != NULL) {
-        freeaddrinfo(address);
-    }
-    env_free(env, server);
     return code;
+}
+
+tarn_code http_reload(http_server *server, tarn_str cert, tarn_str key, tarn_error *err) {
+    tls_keys *keys = NULL;
+    tarn_code code = tls_keys_new(server->env, cert, key, &keys, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    (void)pthread_mutex_lock(&server->lock);
+    tls_keys *old = server->keys;
+    server->keys = keys;
+    (void)pthread_mutex_unlock(&server->lock);
+    tls_keys_release(old);
+    return TARN_OK;
+}
+
+bool http_is_tls(const http_server *server) {
+    return server->is_tls;
 }
 
 uint16_t http_port(const http_server *server) {
@@ -187,14 +350,21 @@ void http_stop(http_server *server) {
         return;
     }
     tarn_env *env = server->env;
-    MHD_socket listening = MHD_quiesce_daemon(server->daemon);
-    for (int waited = 0; atomic_load(&server->at_work) > 0 && waited < DRAIN_MS; waited += 10) {
-        env_sleep_ms(env, 10);
+    if (server->daemon != NULL) {
+        MHD_socket listening = MHD_quiesce_daemon(server->daemon);
+        atomic_store(&server->ends, true); /* who is served now is served last */
+        for (int waited = 0; connections_busy(server->open) > 0 && waited < DRAIN_MS;
+             waited += 10) {
+            env_sleep_ms(env, 10);
+        }
+        MHD_stop_daemon(server->daemon);
+        if (listening != MHD_INVALID_SOCKET) {
+            (void)close(listening);
+        }
     }
-    MHD_stop_daemon(server->daemon);
-    if (listening != MHD_INVALID_SOCKET) {
-        (void)close(listening);
-    }
+    connections_free(server->open);
+    tls_keys_release(server->keys);
+    (void)pthread_mutex_destroy(&server->lock);
     env_free(env, server);
 }
 
@@ -208,6 +378,18 @@ tarn_code http_start(tarn_env *env, const service_options *options, http_handle_
     (void)ctx;
     (void)out;
     return err_set(err, TARN_UNSUPPORTED, "this build has no service (TARN_SERVICE is off)");
+}
+
+tarn_code http_reload(http_server *server, tarn_str cert, tarn_str key, tarn_error *err) {
+    (void)server;
+    (void)cert;
+    (void)key;
+    return err_set(err, TARN_UNSUPPORTED, "this build has no service (TARN_SERVICE is off)");
+}
+
+bool http_is_tls(const http_server *server) {
+    (void)server;
+    return false;
 }
 
 uint16_t http_port(const http_server *server) {

@@ -10,6 +10,10 @@ typedef void (*http_handle_fn)(void *ctx, service_request *r, service_reply *rep
 
 tarn_code http_start(tarn_env *env, const service_options *options, http_handle_fn handle,
                      void *ctx, http_server **out, tarn_error *err) TARN_MUST_USE;
+/* Other keys for connections to come; after a failure it has those of before. */
+tarn_code http_reload(http_server *server, tarn_str cert, tarn_str key,
+                      tarn_error *err) TARN_MUST_USE;
+bool http_is_tls(const http_server *server);
 uint16_t http_port(const http_server *server);
 /* No new connection, then waits for the requests at work. Takes NULL. */
 void http_stop(http_server *server);

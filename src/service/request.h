@@ -17,7 +17,8 @@ typedef struct service_request {
     int32_t n_segments; /* of the path, still encoded */
     tarn_str segments[REQUEST_MAX_SEGMENTS];
     tarn_buf body;
-    bool too_large;                   /* the body was cut */
+    uint64_t received; /* of the body, also what was not kept */
+    int refused;       /* before it was read: 413, the body is too large; 503, too many are here */
     const struct auth_caller *caller; /* NULL: an open service, or nobody */
     tarn_str once_key;                /* of Idempotency-Key; len 0: none */
     /* what the route found */
@@ -30,6 +31,7 @@ typedef struct service_reply {
     int status;
     const char *content_type; /* NULL: application/json */
     tarn_buf body;
+    bool ends; /* the connection is closed after it */
     struct {
         const char *name;
         const char *value; /* in the request's arena */

@@ -75,21 +75,20 @@ static void refuse_token(service_request *r, service_reply *reply, int status, c
     reply->status = status;
 }
 
-static tarn_code find_caller(service_request *r, tarn_str grant, const auth_caller **out,
-                             tarn_error *err) {
+/* The one who asks becomes the request's caller. */
+static tarn_code find_caller(service_request *r, tarn_str grant, tarn_error *err) {
     tarn_str id, secret, subject;
     tarn_code code = TARN_OK;
-    *out = NULL;
     TRY(form_field(r, "client_id", &id, err));
     TRY(form_field(r, "client_secret", &secret, err));
     if (secret.len == 0) {
         TRY(basic_credentials(r, &id, &secret, err));
     }
     if (str_is(grant, "client_credentials")) {
-        *out = auth_by_secret(r->service->auth, id, secret);
+        r->caller = auth_by_secret(r->service->auth, id, secret);
     } else {
         TRY(form_field(r, "subject_token", &subject, err));
-        *out = auth_by_token(r->service->auth, subject);
+        r->caller = auth_by_token(r->service->auth, subject);
     }
 done:
     return code;
@@ -98,7 +97,6 @@ done:
 tarn_code rest_token(service_request *r, service_reply *reply, tarn_error *err) {
     tarn_str grant, token;
     int64_t seconds;
-    const auth_caller *caller;
     json_writer w;
     tarn_code code = TARN_OK;
     TRY(form_field(r, "grant_type", &grant, err));
@@ -108,12 +106,12 @@ tarn_code rest_token(service_request *r, service_reply *reply, tarn_error *err) 
                      "grant_type is client_credentials or token-exchange");
         goto done;
     }
-    TRY(find_caller(r, grant, &caller, err));
-    if (caller == NULL && !auth_is_open(r->service->auth)) {
+    TRY(find_caller(r, grant, err));
+    if (r->caller == NULL && !auth_is_open(r->service->auth)) {
         refuse_token(r, reply, 401, "invalid_client", "the credentials are not known");
         goto done;
     }
-    TRY(auth_issue(r->service->auth, caller, &r->arena, &token, &seconds, err));
+    TRY(auth_issue(r->service->auth, r->caller, &r->arena, &token, &seconds, err));
     json_begin(&w, &reply->body, false, err);
     json_put_object(&w);
     json_member_str(&w, "access_token", token);

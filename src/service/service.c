@@ -299,8 +299,14 @@ static void run_once(service_request *r, const service_route *route, service_rep
 
 static void route_request(service_request *r, service_reply *reply) {
     bool known = false;
-    if (r->too_large) {
+    if (r->refused == 413) {
         reply_refuse(r, reply, 413, "BadRequestException", "the request's body is too large");
+        return;
+    }
+    if (r->refused != 0) {
+        reply_refuse(r, reply, 503, "ServiceUnavailableException", "too many connections are open");
+        reply->headers[reply->n_headers].name = "Retry-After";
+        reply->headers[reply->n_headers++].value = "1";
         return;
     }
     bool whole = split_path(r);
@@ -339,7 +345,7 @@ static void log_request(service_request *r, const service_reply *reply, int64_t 
     json_member_str(&w, "path", r->path);
     json_member_i64(&w, "status", reply->status);
     json_member_i64(&w, "microseconds", env_now_us(s->env) - began_us);
-    json_member_i64(&w, "received", (int64_t)r->body.len);
+    json_member_i64(&w, "received", (int64_t)r->received);
     json_member_i64(&w, "sent", (int64_t)reply->body.len);
     if (r->caller != NULL) {
         json_member_str(&w, "caller", r->caller->name);
@@ -358,6 +364,7 @@ static void handle(void *ctx, service_request *r, service_reply *reply) {
     route_request(r, reply);
     counters_request(&s->counters, reply->status, env_now_us(s->env) - began_us);
     log_request(r, reply, began_us);
+    auth_release(r->caller);
 }
 
 tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_options *options,
@@ -383,6 +390,29 @@ tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_opti
 done:
     service_stop(s);
     return code;
+}
+
+tarn_code service_reload(rest_service *s, tarn_str access, tarn_str tls_cert, tarn_str tls_key,
+                         tarn_error *err) {
+    tarn_code code = TARN_OK;
+    auth_book *book = NULL;
+    if (access.len > 0 && !auth_is_open(s->auth)) {
+        TRY(auth_read(s->env, access, &book, err));
+    }
+    if (tls_cert.len > 0 && service_is_tls(s)) {
+        TRY(http_reload(s->http, tls_cert, tls_key, err));
+    }
+    if (book != NULL) {
+        auth_replace(s->auth, book);
+        book = NULL;
+    }
+done:
+    auth_book_release(book);
+    return code;
+}
+
+bool service_is_tls(const rest_service *s) {
+    return http_is_tls(s->http);
 }
 
 uint16_t service_port(const rest_service *s) {

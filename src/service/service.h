@@ -23,12 +23,19 @@ typedef struct service_options {
     tarn_str allowed;     /* places besides the warehouse (service/places.h) */
     service_log_fn log;   /* NULL: none */
     void *log_ctx;
-    tarn_str warehouse; /* what clients may name in config; len 0: anything */
+    tarn_str warehouse;         /* what clients may name in config; len 0: anything */
+    uint32_t request_timeout_s; /* service/connections.h; 0: 60 */
+    tarn_str tls_cert, tls_key; /* PEM, with a NUL behind; len 0: no TLS */
 } service_options;
 
 /* catalog outlives the service. */
 tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_options *options,
                         rest_service **out, tarn_error *err) TARN_MUST_USE;
+/* Who may do what and the keys of TLS anew, where the service had them from the beginning. After a
+ * failure nothing has changed. */
+tarn_code service_reload(rest_service *s, tarn_str access, tarn_str tls_cert, tarn_str tls_key,
+                         tarn_error *err) TARN_MUST_USE;
+bool service_is_tls(const rest_service *s);
 uint16_t service_port(const rest_service *s);
 /* Takes no new request, waits for those at work, and frees. Takes NULL. */
 void service_stop(rest_service *s);

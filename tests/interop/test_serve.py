@@ -43,8 +43,11 @@ class Server:
         from pyiceberg.catalog.rest import RestCatalog
         return RestCatalog("rest", uri=self.url)
 
+    def connection(self):
+        return http.client.HTTPConnection(self.url.split("//")[1], timeout=30)
+
     def ask(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=30)
+        connection = self.connection()
         text = body if isinstance(body, (str, bytes)) or body is None else json.dumps(body)
         connection.request(method, path, text, headers)
         answer = connection.getresponse()

@@ -5,12 +5,58 @@ Method: the command is started in ways that are right or wrong in one point, and
 
 usage: test_serve_ops.py [CASE ...]
 """
+import concurrent.futures
+import http.client
+import json
 import os
+import random
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
 import sys
+import threading
+import time
 
 import harness
 from harness import Workshop, case, equal
-from test_serve import Server
+from test_serve import ACCESS, Server, rows
+
+for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):  # Requests believes them more than what it is told
+    os.environ.pop(name, None)
+SECONDS = 60  # until which a condition has to hold on a machine with much else to do
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, "this never came: " + what
+        time.sleep(0.02)
+
+
+def raw(server):
+    host, port = server.url.split("//")[1].rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=SECONDS)
+
+
+def read_all(line):
+    """What comes until the other side ends it."""
+    got = b""
+    try:
+        while part := line.recv(65536):
+            got += part
+    except (ConnectionError, ssl.SSLError):
+        pass
+    return got
+
+
+def send(line, data):
+    try:
+        line.sendall(data)
+        return True
+    except OSError:
+        return False
 
 
 def settings(shop, *options, **env):
@@ -64,7 +110,296 @@ def wrong_configurations():
         harness.must_refuse(shop.tarn("serve", check=False, env={"TARN_SERVE_TIMEOUT": "x"}), "$TARN_SERVE_TIMEOUT", "number")
 
 
-CASES = [options_of_three_places, wrong_configurations]
+def make_certificates(shop):
+    """Two authorities with a certificate each for 127.0.0.1: ca.pem cert.pem key.pem, and the same with 2 behind."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=shop.folder, check=True, capture_output=True)
+    shop.write("names.ext", "subjectAltName = IP:127.0.0.1, DNS:localhost\n")
+    for n in ("", "2"):
+        curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        openssl("req", "-x509", *curve, "-keyout", "ca-key%s.pem" % n, "-out", "ca%s.pem" % n, "-subj", "/CN=test authority " + n, "-days", "2")
+        openssl("req", *curve, "-keyout", "key%s.pem" % n, "-out", "request.pem", "-subj", "/CN=127.0.0.1")
+        openssl("x509", "-req", "-in", "request.pem", "-CA", "ca%s.pem" % n, "-CAkey", "ca-key%s.pem" % n, "-CAcreateserial",
+                "-out", "cert%s.pem" % n, "-days", "2", "-extfile", "names.ext")
+        os.chmod(shop.path("key%s.pem" % n), 0o600)
+
+
+class TlsServer(Server):
+    """The same over TLS, with the first of those certificates."""
+
+    def __init__(self, shop, *options, **more):
+        self.shop, self.trusted = shop, "ca.pem"
+        super().__init__(shop, "--tls-cert", "cert.pem", "--tls-key", "key.pem", *options, **more)
+        assert self.url.startswith("https://"), self.url
+
+    def context(self):
+        return ssl.create_default_context(cafile=self.shop.path(self.trusted))
+
+    def connection(self):
+        return http.client.HTTPSConnection(self.url.split("//")[1], timeout=30, context=self.context())
+
+    def serial(self):
+        """Of the certificate that new connections get."""
+        context = ssl._create_unverified_context()
+        with socket.create_connection(tuple(self.url.split("//")[1].split(":")), timeout=30) as line:
+            with context.wrap_socket(line) as tls:
+                return tls.getpeercert(True)
+
+
+def tls_for_every_client():
+    """PyIceberg, tarn, curl and Python speak HTTPS to it by the authority they were given, and by no other."""
+    from pyiceberg.catalog.rest import RestCatalog
+    with Workshop() as shop:
+        make_certificates(shop)
+        with TlsServer(shop) as server:
+            theirs = RestCatalog("rest", uri=server.url, **{"ssl": {"cabundle": shop.path("ca.pem")}})
+            theirs.create_namespace("ns")
+            theirs.create_table("ns.t", schema=rows().schema).append(rows(1, 2))
+            ours = ["-c", server.url, "--catalog-property", "ssl.cabundle=" + shop.path("ca.pem")]
+            equal(sorted(row["id"] for row in shop.tarn(*ours, "cat", "ns.t", "--format", "ndjson").rows), [1, 2])
+            shop.write("more.ndjson", '{"id": 3, "s": "x"}\n')
+            shop.tarn(*ours, "ingest", "ns.t", "more.ndjson")
+            equal(sorted(theirs.load_table("ns.t").scan().to_arrow()["id"].to_pylist()), [1, 2, 3])
+            curl = ["curl", "-s", "--max-time", "30", server.url + "/healthz", "--cacert"]
+            equal(subprocess.run(curl + ["ca.pem"], cwd=shop.folder, capture_output=True).stdout, b'{"status":"ok"}')
+            assert subprocess.run(curl + ["ca2.pem"], cwd=shop.folder, capture_output=True).returncode == 60
+            harness.must_refuse(shop.tarn("-c", server.url, "--catalog-property", "ssl.cabundle=" + shop.path("ca2.pem"), "ls", check=False),
+                                "certificate")
+            harness.must_refuse(shop.tarn("-c", server.url, "ls", check=False), "certificate")
+            try:
+                RestCatalog("rest", uri=server.url, **{"ssl": {"cabundle": shop.path("ca2.pem")}})
+                raise AssertionError("an authority that did not sign was believed")
+            except OSError as error:
+                assert "CERTIFICATE_VERIFY_FAILED" in str(error), error
+            for version, works in (("-tls1_1", False), ("-tls1_2", True), ("-tls1_3", True)):
+                done = subprocess.run(["openssl", "s_client", "-connect", server.url.split("//")[1], version, "-cipher", "DEFAULT@SECLEVEL=0"],
+                                      stdin=subprocess.DEVNULL, capture_output=True)
+                equal((version, done.returncode == 0), (version, works))
+            with raw(server) as line:  # HTTP where TLS is spoken
+                send(line, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert b"HTTP/1" not in read_all(line)
+            equal(server.ask("GET", "/healthz")[0], 200)
+
+
+def wrong_certificates():
+    """Each is refused at the start, and the file is named."""
+    with Workshop() as shop:
+        make_certificates(shop)
+        shop.write("empty.pem", "")
+        shop.write("junk.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+        shutil.copy(shop.path("key.pem"), shop.path("open.pem"))
+        os.chmod(shop.path("open.pem"), 0o644)
+        os.chmod(shop.path("junk.pem"), 0o600)
+        os.chmod(shop.path("empty.pem"), 0o600)
+        for options, words in ((("cert.pem", "open.pem"), ["open.pem", "everybody"]), (("none.pem", "key.pem"), ["none.pem"]),
+                               (("cert.pem", "none.pem"), ["none.pem"]), (("empty.pem", "key.pem"), ["empty.pem"]),
+                               (("junk.pem", "key.pem"), ["junk.pem", "the certificate"]), (("cert.pem", "junk.pem"), ["junk.pem", "the key"]),
+                               (("cert.pem", "empty.pem"), ["empty.pem"]), (("key.pem", "cert2.pem"), ["key.pem"]),
+                               (("cert.pem", "key2.pem"), ["cert.pem", "key2.pem", "not the certificate's"])):
+            if options[1] == "cert2.pem":
+                os.chmod(shop.path("cert2.pem"), 0o600)
+            answer = shop.tarn("serve", "--listen", "127.0.0.1:0", "--tls-cert", options[0], "--tls-key", options[1], check=False)
+            harness.must_refuse(answer, *words)
+            assert "BEGIN" not in answer.err, answer.err
+        harness.must_refuse(shop.tarn("serve", "--tls-cert", "cert.pem", check=False), "--tls-key")
+        shop.write("access.json", json.dumps(ACCESS))
+        harness.must_refuse(shop.tarn("serve", "--listen", "0.0.0.0:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem", check=False), "--access")
+        harness.must_refuse(shop.tarn("serve", "--listen", "0.0.0.0:0", "--access", "access.json", check=False), "--tls-cert", "--plain-http")
+
+
+def files_read_again():
+    """SIGHUP: new connections get the new certificate, requests the new roles, lines the new log; what is wrong changes nothing."""
+    with Workshop() as shop:
+        make_certificates(shop)
+        shop.write("access.json", json.dumps(ACCESS))
+        with TlsServer(shop, "--access", "access.json", "--access-log", "log.ndjson") as server:
+            def ask(token):
+                return server.ask("GET", "/v1/namespaces", Authorization="Bearer " + token)[0]
+
+            def token_of(secret):
+                form = "grant_type=client_credentials&client_id=writer&client_secret=" + secret
+                return server.ask("POST", "/v1/oauth/tokens", form)[1].get("access_token")
+            first, token = server.serial(), token_of("s3cret%26%2B%25")
+            equal([ask("ops-token"), ask("reader-token"), ask(token)], [200, 200, 200])
+            kept = server.connection()
+            kept.request("GET", "/healthz")
+            equal(kept.getresponse().read(), b'{"status":"ok"}')
+
+            def reload_and_hear(words):
+                server.process.send_signal(signal.SIGHUP)
+                heard = ""
+                while words not in heard:
+                    line = server.process.stderr.readline()
+                    assert line, "it said only: " + heard
+                    heard += line
+                return heard
+            for bad in ({"tokens": []}, {"tokens": [{"name": "x", "token": "hidden", "grants": [{"namespace": "a", "role": "boss"}]}]}):
+                shop.write("access.json", json.dumps(bad))
+                shutil.copy(shop.path("cert2.pem"), shop.path("cert.pem"))
+                shutil.copy(shop.path("key2.pem"), shop.path("key.pem"))
+                assert "hidden" not in reload_and_hear("not read again")
+                equal([server.serial() == first, ask("ops-token"), ask(token)], [True, 200, 200])
+            shop.write("access.json", json.dumps(dict(ACCESS, tokens=ACCESS["tokens"][1:])))
+            os.rename(shop.path("log.ndjson"), shop.path("log.1"))
+            reload_and_hear("as they are now")
+            server.trusted = "ca2.pem"
+            equal([server.serial() == first, ask("ops-token"), ask("reader-token"), ask(token)], [False, 401, 200, 200])
+            kept.request("GET", "/healthz")  # who was there goes on
+            equal(kept.getresponse().read(), b'{"status":"ok"}')
+            kept.close()
+            wait_for(lambda: "/healthz" in open(shop.path("log.ndjson")).read(), "a line in the new log")
+            shop.write("access.json", json.dumps(dict(ACCESS, clients=[dict(ACCESS["clients"][0], secret="other")])))
+            reload_and_hear("as they are now")
+            equal([ask(token), ask("ops-token"), token_of("s3cret%26%2B%25")], [401, 200, None])
+            equal(ask(token_of("other")), 200)
+            shutil.copy(shop.path("key.pem"), shop.path("cert.pem"))
+            reload_and_hear("not read again")
+            equal(ask("ops-token"), 200)
+
+
+HEAD = b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+
+
+class Drippers:
+    """Clients that bring a byte now and then, of heads and of bodies, and come again when they are cut; some have closed their half."""
+
+    def __init__(self, server, count):
+        self.server, self.count, self.cut, self.ends = server, count, 0, False
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def connect(self, i):
+        line = socket.socket()
+        line.setblocking(False)
+        host, port = self.server.url.split("//")[1].split(":")
+        line.connect_ex((host, int(port)))
+        return [line, 0, i % 2]
+
+    def drip(self, entry):
+        line, sent, with_body = entry
+        try:
+            if with_body and sent == 0:
+                entry[1] += line.send(HEAD)
+            else:
+                entry[1] += line.send(b"x" if with_body else HEAD[sent % 40:sent % 40 + 1])
+            if not with_body and sent == 10:
+                line.shutdown(socket.SHUT_WR)
+            return line.recv(1000) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def run(self):
+        entries = [self.connect(i) for i in range(self.count)]
+        while not self.ends:
+            for i, entry in enumerate(entries):
+                if not self.drip(entry):
+                    self.cut += 1
+                    entry[0].close()
+                    entries[i] = self.connect(i)
+            time.sleep(0.2)
+        for entry in entries:
+            entry[0].close()
+
+    def end(self):
+        self.ends = True
+        self.thread.join()
+
+
+def ask_until_served(server):
+    """What a client does that is refused, or cut off before it got an answer."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        try:
+            status = server.ask("GET", "/v1/config")[0]
+        except (OSError, http.client.HTTPException):
+            continue
+        if status == 200:
+            return True
+        equal(status, 503)
+        time.sleep(0.1)
+    return False
+
+
+def drippers():
+    """200 of them keep nobody out of a service for 60, and it ends in time with them there."""
+    with Workshop() as shop:
+        with Server(shop, "--connections", "60", "--request-timeout", "3", "--timeout", "5") as server:
+            slow = Drippers(server, 200)
+            try:
+                wait_for(lambda: slow.cut > 400, "drippers that are cut off")
+                with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                    equal(list(pool.map(lambda _: ask_until_served(server), range(12))), [True] * 12)
+                began = time.monotonic()
+                server.process.send_signal(signal.SIGTERM)
+                server.process.wait(SECONDS)
+                assert time.monotonic() - began < 30, "it took long to end"
+            finally:
+                slow.end()
+
+
+def slow_and_steady():
+    """One that drips is cut off after the time for requests, also without others; one that brings much takes longer than that."""
+    with Workshop() as shop, Server(shop, "--request-timeout", "2", "--timeout", "100", "--body-mb", "8") as server:
+        for start, drop in ((b"GET /healthz HT", b"T"), (HEAD, b" ")):
+            with raw(server) as line:
+                began = time.monotonic()
+                send(line, start)
+                while send(line, drop) and time.monotonic() < began + SECONDS:
+                    time.sleep(0.1)
+                assert 1.5 < time.monotonic() - began < SECONDS
+        with raw(server) as line:  # nothing at all
+            began = time.monotonic()
+            equal(read_all(line), b"")
+            assert 1.5 < time.monotonic() - began < SECONDS
+        with raw(server) as line:
+            body = json.dumps({"namespace": ["big"], "properties": {"p": "x" * 4000000}}).encode()
+            send(line, HEAD.replace(b"100000", str(len(body)).encode() + b"\r\nConnection: close"))
+            for at in range(0, len(body), 200000):
+                assert send(line, body[at:at + 200000]), "a steady upload was cut"
+                time.sleep(0.15)
+            answer = read_all(line)
+            assert answer.startswith(b"HTTP/1.1 200 ") and b'"big"' in answer, answer[:300]
+
+
+def one_too_many():
+    """Over the limit a request is refused in words, with when to come again; afterwards there is room."""
+    with Workshop() as shop, Server(shop, "--connections", "2") as server:
+        wide = json.dumps({"namespace": ["x" * 30000]}).encode()
+        busy = []
+        for _ in range(2):  # bodies that come quickly enough to stay
+            line = raw(server)
+            send(line, HEAD.replace(b"100000", b"30000000"))
+            busy.append(line)
+        send_all = threading.Event()
+
+        def feed():
+            while not send_all.is_set():
+                for line in busy:
+                    send(line, wide[:20000])
+                time.sleep(0.05)
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        try:
+            def refused():
+                try:
+                    status, answer, headers = server.ask("GET", "/v1/config")
+                except (OSError, http.client.HTTPException):
+                    return False
+                return status == 503 and answer["error"]["type"] == "ServiceUnavailableException" and headers["Retry-After"] == "1"
+            wait_for(refused, "a refusal")
+            send_all.set()
+        finally:
+            send_all.set()
+            feeder.join()
+            for line in busy:
+                line.close()
+        assert ask_until_served(server)
+
+
+CASES = [options_of_three_places, wrong_configurations, tls_for_every_client, wrong_certificates, files_read_again,
+         drippers, slow_and_steady, one_too_many]
 
 
 def main():
