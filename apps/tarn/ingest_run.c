@@ -5,6 +5,7 @@
  * rows that were set aside after it are cut off again when the stream goes on from it, since they
  * will come again. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,6 +53,19 @@ tarn_code ingest_rejects_error(void) {
                      strerror(errno));
 }
 
+/* Its folder has a new name; where one may write but not read there is no way to sync it. */
+static bool sync_folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool ok = fd < 0 || (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    free(folder);
+    return ok;
+}
+
 tarn_code ingest_open_rejects(ingest *in, int64_t keep_bytes) {
     const char *path = ingest_options.rejects;
     struct stat there;
@@ -71,7 +85,7 @@ tarn_code ingest_open_rejects(ingest *in, int64_t keep_bytes) {
         bool pipe = in->rejects != NULL && !S_ISREG(there.st_mode);
         return pipe ? TARN_OK : ingest_rejects_error();
     }
-    return TARN_OK;
+    return the_app.no_sync || sync_folder_of(path) ? TARN_OK : ingest_rejects_error();
 }
 
 int ingest_on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
@@ -157,6 +171,19 @@ static tarn_code tell_source(ingest *in) {
     return code;
 }
 
+/* So that a checkpoint never outlives the bad rows that were set aside before it. What is no file
+ * can't be synced, and says so by EINVAL. */
+static tarn_code keep_rejects(ingest *in) {
+    if (in->rejects == NULL) {
+        return TARN_OK;
+    }
+    bool ok = fflush(in->rejects) == 0;
+    if (ok && in->rejected > in->rejected_before && !the_app.no_sync) {
+        ok = fsync(fileno(in->rejects)) == 0 || errno == EINVAL;
+    }
+    return ok ? TARN_OK : ingest_rejects_error();
+}
+
 /* Bad rows are set aside before the good ones around them are there. */
 tarn_code ingest_checkpoint(ingest *in) {
     tarn_outcome outcome = TARN_OUTCOME_INIT;
@@ -164,8 +191,9 @@ tarn_code ingest_checkpoint(ingest *in) {
     char *offsets = NULL;
     tarn_code code = TARN_OK;
     clock_gettime(CLOCK_MONOTONIC, &in->checkpointed);
-    if (in->rejects != NULL && fflush(in->rejects) != 0) {
-        return ingest_rejects_error();
+    code = keep_rejects(in);
+    if (code != TARN_OK) {
+        return code;
     }
     if (ingest_options.state == NULL && !ingest_is_kafka(in)) {
         code = tarn_sink_commit(in->sink, &outcome, &the_app.err);

@@ -93,7 +93,9 @@ static tarn_code open_with(sqlite_db *db, const char *name, int flags, tarn_erro
     }
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS);
-    result = sqlite3_exec(db->handle, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
+    /* EXTRA: the journal's name must be gone for good too, or a power cut brings it back and the
+     * commit is rolled back. */
+    result = sqlite3_exec(db->handle, "PRAGMA synchronous=EXTRA", NULL, NULL, NULL);
     if (result != SQLITE_OK) {
         code = fail(db, result, "opening", err);
         goto done;

@@ -2,15 +2,21 @@
  * its k-th call that changes files, or in the middle of it. Everything counts: data files,
  * manifests, the state folder, SQLite's and RocksDB's own files. Environment: KILL_AT (k; unset:
  * never), KILL_TORN (a write is done by half first), KILL_COUNT (file that gets the number of calls
- * at exit). */
+ * at exit). With POWER_ROOT the process does not only end, the power is cut (power_cut.h): then
+ * what was not durable may be lost; POWER_AT_EXIT: that is done as the process ends by itself.
+ * Changes through stdio are the C library's own, and are not seen. */
 #define _GNU_SOURCE
+#include "power_cut.h"
+
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,6 +29,7 @@ __attribute__((constructor)) static void begin(void) {
     const char *at = getenv("KILL_AT");
     kill_at = at != NULL ? atol(at) : -1;
     torn = getenv("KILL_TORN") != NULL;
+    power_begin();
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -32,76 +39,158 @@ __attribute__((destructor)) static void end(void) {
         fprintf(out, "%ld\n", atomic_load(&calls));
         fclose(out);
     }
+    if (power_is_on() && getenv("POWER_AT_EXIT") != NULL) {
+        power_lock();
+        power_cut();
+        power_unlock();
+    }
 }
 
 static void die(void) {
+    if (power_is_on()) {
+        power_cut();
+    }
     kill(getpid(), SIGKILL);
     for (;;) {
         pause();
     }
 }
 
-/* True: the call is the fatal one, and is to be torn. */
+/* Begins a change; true: it is the fatal one, and is to be torn. */
 static int strike(int can_tear) {
+    if (power_is_on()) {
+        power_lock();
+    }
     if (atomic_fetch_add(&calls, 1) + 1 != kill_at) {
         return 0;
     }
-    if (!can_tear || !torn) {
+    if (!can_tear || !torn || power_is_on()) {
         die();
     }
     return 1;
 }
 
-/* The C library's own function of that name. */
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+static void ended(void) {
+    if (power_is_on()) {
+        power_unlock();
+    }
+}
 
 ssize_t write(int fd, const void *bytes, size_t n) {
-    if (fd > STDERR_FILENO && strike(1)) {
+    if (fd <= STDERR_FILENO) {
+        return REAL(write)(fd, bytes, n);
+    }
+    if (strike(1)) {
         (void)!REAL(write)(fd, bytes, n / 2);
         die();
     }
-    return REAL(write)(fd, bytes, n);
+    if (power_is_on()) {
+        power_write(fd, bytes, n, -1);
+    }
+    ssize_t done = REAL(write)(fd, bytes, n);
+    ended();
+    return done;
 }
 
-ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
-    if (strike(1)) {
-        (void)!REAL(pwrite)(fd, bytes, n / 2, at);
-        die();
+#define STRIKE_PWRITE(name, offset)                                                                \
+    ssize_t name(int fd, const void *bytes, size_t n, offset at) {                                 \
+        if (strike(1)) {                                                                           \
+            (void)!REAL(name)(fd, bytes, n / 2, at);                                               \
+            die();                                                                                 \
+        }                                                                                          \
+        if (power_is_on()) {                                                                       \
+            power_write(fd, bytes, n, at);                                                         \
+        }                                                                                          \
+        ssize_t done = REAL(name)(fd, bytes, n, at);                                               \
+        ended();                                                                                   \
+        return done;                                                                               \
     }
-    return REAL(pwrite)(fd, bytes, n, at);
-}
 
-ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at) {
-    if (strike(1)) {
-        (void)!REAL(pwrite64)(fd, bytes, n / 2, at);
-        die();
-    }
-    return REAL(pwrite64)(fd, bytes, n, at);
-}
+STRIKE_PWRITE(pwrite, off_t)
+STRIKE_PWRITE(pwrite64, off64_t)
 
 ssize_t writev(int fd, const struct iovec *parts, int n) {
-    if (fd > STDERR_FILENO && strike(1)) {
+    if (fd <= STDERR_FILENO) {
+        return REAL(writev)(fd, parts, n);
+    }
+    if (strike(1)) {
         (void)!REAL(writev)(fd, parts, n / 2);
         die();
     }
-    return REAL(writev)(fd, parts, n);
+    off_t at = power_is_on() ? lseek(fd, 0, SEEK_CUR) : -1;
+    for (int i = 0; i < n && at >= 0; i++) {
+        power_write(fd, parts[i].iov_base, parts[i].iov_len, at);
+        at += (off_t)parts[i].iov_len;
+    }
+    ssize_t done = REAL(writev)(fd, parts, n);
+    ended();
+    return done;
 }
 
-#define STRIKE_BEFORE(name, declared, passed)                                                      \
-    int name declared {                                                                            \
+#define STRIKE_SYNC(name)                                                                          \
+    int name(int fd) {                                                                             \
         strike(0);                                                                                 \
-        return REAL(name) passed;                                                                  \
+        int done = power_is_on() && power_sync(fd) ? 0 : REAL(name)(fd);                           \
+        ended();                                                                                   \
+        return done;                                                                               \
     }
 
-STRIKE_BEFORE(fsync, (int fd), (fd))
-STRIKE_BEFORE(fdatasync, (int fd), (fd))
-STRIKE_BEFORE(ftruncate, (int fd, off_t size), (fd, size))
-STRIKE_BEFORE(ftruncate64, (int fd, off64_t size), (fd, size))
-STRIKE_BEFORE(rename, (const char *from, const char *to), (from, to))
-STRIKE_BEFORE(link, (const char *from, const char *to), (from, to))
-STRIKE_BEFORE(unlink, (const char *path), (path))
-STRIKE_BEFORE(rmdir, (const char *path), (path))
-STRIKE_BEFORE(mkdir, (const char *path, mode_t mode), (path, mode))
+STRIKE_SYNC(fsync)
+STRIKE_SYNC(fdatasync)
+
+#define STRIKE_TRUNCATE(name, offset)                                                              \
+    int name(int fd, offset size) {                                                                \
+        strike(0);                                                                                 \
+        if (power_is_on()) {                                                                       \
+            power_truncate(fd, size);                                                              \
+        }                                                                                          \
+        int done = REAL(name)(fd, size);                                                           \
+        ended();                                                                                   \
+        return done;                                                                               \
+    }
+
+STRIKE_TRUNCATE(ftruncate, off_t)
+STRIKE_TRUNCATE(ftruncate64, off64_t)
+
+/* A change of the names a and b (may be NULL). */
+#define STRIKE_NAMES(name, declared, passed, a, b)                                                 \
+    int name declared {                                                                            \
+        power_names names;                                                                         \
+        strike(0);                                                                                 \
+        if (power_is_on()) {                                                                       \
+            power_before_names(&names, a, b);                                                      \
+        }                                                                                          \
+        int done = REAL(name) passed;                                                              \
+        int why = errno;                                                                           \
+        if (power_is_on()) {                                                                       \
+            power_after_names(&names, done == 0);                                                  \
+        }                                                                                          \
+        ended();                                                                                   \
+        errno = why;                                                                               \
+        return done;                                                                               \
+    }
+
+STRIKE_NAMES(rename, (const char *from, const char *to), (from, to), from, to)
+STRIKE_NAMES(link, (const char *from, const char *to), (from, to), to, NULL)
+STRIKE_NAMES(unlink, (const char *path), (path), path, NULL)
+STRIKE_NAMES(rmdir, (const char *path), (path), path, NULL)
+STRIKE_NAMES(mkdir, (const char *path, mode_t mode), (path, mode), path, NULL)
+
+/* A file that is there may be emptied, another is made. */
+static int open_and_tell(int (*open_file)(const char *, int, ...), const char *path, int flags,
+                         mode_t mode) {
+    power_names names;
+    power_before_names(&names, path, NULL);
+    int fd = open_file(path, flags & ~O_TRUNC, mode);
+    int why = errno;
+    power_after_names(&names, fd >= 0);
+    if (fd >= 0 && (flags & O_TRUNC) != 0 && names.before[0] != 0) {
+        power_truncate(fd, 0);
+        (void)!REAL(ftruncate)(fd, 0);
+    }
+    errno = why;
+    return fd;
+}
 
 #define STRIKE_OPEN(name)                                                                          \
     int name(const char *path, int flags, ...) {                                                   \
@@ -109,10 +198,14 @@ STRIKE_BEFORE(mkdir, (const char *path, mode_t mode), (path, mode))
         va_start(more, flags);                                                                     \
         mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0;             \
         va_end(more);                                                                              \
-        if ((flags & O_CREAT) != 0) {                                                              \
-            strike(0);                                                                             \
+        if ((flags & (O_CREAT | O_TRUNC)) == 0) {                                                  \
+            return REAL(name)(path, flags, mode);                                                  \
         }                                                                                          \
-        return REAL(name)(path, flags, mode);                                                      \
+        strike(0);                                                                                 \
+        int fd = power_is_on() ? open_and_tell(REAL(name), path, flags, mode)                      \
+                               : REAL(name)(path, flags, mode);                                    \
+        ended();                                                                                   \
+        return fd;                                                                                 \
     }
 
 STRIKE_OPEN(open)
