@@ -234,9 +234,12 @@ def commands():
         case("%s cut, seed %d" % (catalog, seed), all_or_nothing, catalog, chance, seed)
 
 
+CASES = [streams, rejects, commands]
+
+
 def main():
     harness.need("pyarrow", "pyiceberg", "duckdb", "duckdb_extension_iceberg")
-    for fn in (streams, rejects, commands):
+    for fn in CASES:
         if len(sys.argv) == 1 or fn.__name__ in sys.argv[1:]:
             fn()
     return harness.finish()
