@@ -24,7 +24,9 @@ typedef struct tarn_sink_options {
     tarn_sink_mode mode;
     const char *overwrite_where; /* @borrow */
     const char *branch;          /* NULL: main. @borrow */
-    bool merge_manifests;  /* merge append instead of fast append (Iceberg's default for batch jobs)
+    bool merge_manifests;  /* merge append instead of fast append: small manifests are joined as the
+                              table's commit.manifest.* say. With state_dir or table_offsets always,
+                              as commits go on and on, unless commit.manifest-merge.enabled is false
                             */
     uint64_t memory_bytes; /* for open files; 0: 128 MiB */
     const char *summary_json; /* extra snapshot summary entries; NULL: none. @borrow */

@@ -58,9 +58,11 @@ static tarn_code read_options(tarn_sink *sink, const tarn_sink_options *o, tarn_
     tarn_code code = TARN_OK;
     sink_options *to = &sink->options;
     TRY(check_options(o, err));
+    /* A manifest a checkpoint would have the list grow without end. */
+    bool is_stream = o->state_dir != NULL || o->table_offsets != NULL;
     sink->mode = o->mode;
     to->append = o->mode == TARN_SINK_REPLACE_PARTITIONS ? COMMIT_REPLACE_PARTITIONS
-                 : o->merge_manifests                    ? COMMIT_MERGE_APPEND
+                 : o->merge_manifests || is_stream       ? COMMIT_MERGE_APPEND
                                                          : COMMIT_FAST_APPEND;
     to->catalog = sink->table->catalog->catalog;
     to->ident = &sink->table->ident;

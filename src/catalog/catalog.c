@@ -1,5 +1,5 @@
 /* catalog/catalog.c - the face of every catalog: names are checked once here, loaded versions are
- * counted here, and a commit's three answers are held to their error codes here.
+ * read here, and a commit's three answers are held to their error codes here.
  *
  * Invariants of a commit:
  * 1. outcome COMMITTED if and only if the code is OK; UNKNOWN if and only if COMMIT_UNKNOWN.
@@ -7,28 +7,6 @@
  *    have moved; everything else that fails is UNKNOWN, and then nothing is deleted. */
 #include "base/limits.h"
 #include "catalog/catalog_int.h"
-
-tarn_table_version *table_version_new(tarn_env *env) {
-    tarn_table_version *v = env_calloc(env, 1, sizeof *v);
-    if (v != NULL) {
-        arena_init(&v->arena, env);
-        v->refs = 1;
-    }
-    return v;
-}
-
-tarn_table_version *table_version_keep(tarn_table_version *v) {
-    (void)__atomic_add_fetch(&v->refs, 1, __ATOMIC_RELAXED);
-    return v;
-}
-
-void table_version_release(tarn_table_version *v) {
-    if (v != NULL && __atomic_sub_fetch(&v->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        tarn_env *env = v->arena.env;
-        arena_release(&v->arena);
-        env_free(env, v);
-    }
-}
 
 tarn_code catalog_read_version(tarn_env *env, tarn_store *store, tarn_str metadata_location,
                                tarn_table_version **out, tarn_error *err) {
@@ -42,11 +20,7 @@ tarn_code catalog_read_version(tarn_env *env, tarn_store *store, tarn_str metada
         code = err_nomem(err);
         goto done;
     }
-    v->metadata_location = arena_str(&v->arena, metadata_location);
-    if (v->metadata_location.data == NULL) {
-        code = err_nomem(err);
-        goto done;
-    }
+    TRY(table_version_name(v, metadata_location, buf_str(&bytes), err));
     TRY(metadata_parse(&v->arena, buf_str(&bytes), v->metadata_location.data, &v->metadata, err));
     *out = v;
     v = NULL;

@@ -16,11 +16,15 @@ typedef struct tarn_ident {
 
 /* One loaded version of a table: everything in it lives as long as it does. Counted references, so
  * that commits and scans can share it. */
+typedef struct snapshot_pool snapshot_pool; /* catalog_version.c */
 typedef struct tarn_table_version {
     tarn_arena arena;
+    snapshot_pool *snapshots; /* where they live if not in arena; NULL: in arena */
     const tarn_metadata *metadata;
     tarn_str metadata_location;
-    int32_t refs; /* atomic */
+    tarn_str head; /* how the document there begins, packed or not, and its size: no other */
+    int64_t document_bytes; /* document has both, as ids and times come first */
+    int32_t refs;           /* atomic */
 } tarn_table_version;
 tarn_table_version *table_version_keep(tarn_table_version *v);
 void table_version_release(tarn_table_version *v); /* takes NULL */

@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "catalog/catalog_int.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #define LOAD_TRIES 5
@@ -25,6 +26,10 @@
 typedef struct dir_catalog {
     tarn_catalog base;
     tarn_str warehouse; /* behind this struct */
+    pthread_mutex_t lock;
+    /* The versions that it saw last: a document is not read again while what is there begins as it
+     * did. Guarded by lock. */
+    recent_versions recent;
 } dir_catalog;
 
 /* One commit on its way. */
@@ -307,6 +312,35 @@ done:
     return code;
 }
 
+static void keep_recent(dir_catalog *self, tarn_table_version *version) {
+    (void)pthread_mutex_lock(&self->lock);
+    tarn_table_version *old = recent_put(&self->recent, version);
+    (void)pthread_mutex_unlock(&self->lock);
+    table_version_release(old);
+}
+
+/* The version at location, from memory where it is still that. */
+static tarn_code read_version(dir_catalog *self, tarn_str location, tarn_table_version **out,
+                              tarn_error *err) {
+    bool same = false;
+    (void)pthread_mutex_lock(&self->lock);
+    tarn_table_version *recent = recent_find(&self->recent, location);
+    (void)pthread_mutex_unlock(&self->lock);
+    tarn_code code = TARN_OK;
+    if (recent != NULL) {
+        TRY(table_version_is_at(recent, self->base.store, location, &same, err));
+    }
+    if (same) {
+        *out = recent;
+        return TARN_OK;
+    }
+    TRY(catalog_read_version(self->base.env, self->base.store, location, out, err));
+    keep_recent(self, *out);
+done:
+    table_version_release(recent);
+    return code;
+}
+
 static tarn_code dir_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
                           tarn_error *err) {
     tarn_arena arena;
@@ -321,7 +355,7 @@ static tarn_code dir_load(tarn_catalog *c, const tarn_ident *table, tarn_table_v
     /* A version may be removed as an old one between finding and reading it. */
     for (int tries = 0; tries < LOAD_TRIES; tries++) {
         TRY(folder_current_version(c->store, &arena, folder, label, &number, &location, err));
-        code = catalog_read_version(c->env, c->store, location, out, err);
+        code = read_version((dir_catalog *)c, location, out, err);
         if (code != TARN_NOT_FOUND) {
             break;
         }
@@ -335,7 +369,12 @@ done:
  * has another uuid. Invariant 1. */
 static tarn_code check_identity(dir_commit *w, tarn_str current, tarn_error *err) {
     tarn_table_version *now = NULL;
+    bool same = false;
     tarn_code code;
+    TRY(table_version_is_at(w->base, w->self->base.store, current, &same, err));
+    if (same) {
+        goto done;
+    }
     TRY(catalog_read_version(w->self->base.env, w->self->base.store, current, &now, err));
     if (!str_eq(now->metadata->table_uuid, w->base->metadata->table_uuid)) {
         code = err_set(err, TARN_CONFLICT,
@@ -535,6 +574,7 @@ static tarn_code dir_commit_table(tarn_catalog *c, const tarn_ident *table,
             STR_ARG(w.doc.version->metadata_location));
     folder_write_hint(c->store, &w.arena, w.folder, w.base_number + 1);
     document_remove_old(&w.doc, c->store);
+    keep_recent(w.self, w.doc.version);
     if (out != NULL) {
         *out = table_version_keep(w.doc.version);
     }
@@ -644,6 +684,9 @@ static tarn_code dir_default_location(tarn_catalog *c, tarn_arena *arena, const 
 }
 
 static void dir_close(tarn_catalog *c) {
+    dir_catalog *self = (dir_catalog *)c;
+    recent_release(&self->recent);
+    (void)pthread_mutex_destroy(&self->lock);
     store_close(c->store);
     env_free(c->env, c);
 }
@@ -678,6 +721,10 @@ tarn_code catalog_dir_new(tarn_env *env, tarn_store *store, tarn_str warehouse, 
     dir_catalog *self = env_calloc(env, 1, sizeof *self + warehouse.len);
     if (self == NULL) {
         return err_nomem(err);
+    }
+    if (pthread_mutex_init(&self->lock, NULL) != 0) {
+        env_free(env, self);
+        return err_set(err, TARN_IO, "a lock could not be made");
     }
     char *text = (char *)(self + 1);
     memcpy(text, warehouse.data, warehouse.len);

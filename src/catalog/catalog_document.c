@@ -55,14 +55,15 @@ tarn_code document_build(catalog_document *doc, tarn_table_version *base,
         TRY(change_log_previous(&doc->arena, m, base->metadata_location, old->last_updated_ms, &m,
                                 &doc->removed, &doc->n_removed, err));
     }
-    TRY(metadata_write(m, &doc->json, err));
     doc->version = table_version_new(env);
     if (doc->version == NULL) {
         code = err_nomem(err);
         goto done;
     }
-    TRY(metadata_parse(&doc->version->arena, buf_str(&doc->json), "the new metadata",
-                       &doc->version->metadata, err));
+    TRY(table_version_share(doc->version, &doc->arena, base, &m, err));
+    TRY(metadata_write(m, &doc->json, err));
+    TRY(metadata_read_back(&doc->version->arena, m, "the new metadata", &doc->version->metadata,
+                           err));
     doc->remove_old = wants_removal(doc->version->metadata);
     doc->trims = doc->remove_old || (old != NULL && wants_removal(old));
     doc->unique = is_unique(set);
@@ -70,20 +71,19 @@ done:
     return code;
 }
 
-tarn_code document_pack(catalog_document *doc, tarn_str location, bool gzip, tarn_error *err) {
-    doc->version->metadata_location = arena_str(&doc->version->arena, location);
-    if (doc->version->metadata_location.data == NULL) {
-        return err_nomem(err);
-    }
-    if (!gzip) {
-        return TARN_OK;
-    }
+static tarn_code pack(catalog_document *doc, tarn_error *err) {
     codec_ctx ctx;
     codec_ctx_init(&ctx, doc->arena.env);
     tarn_code code = codec_compress(&ctx, CODEC_GZIP, CODEC_LEVEL_DEFAULT, buf_str(&doc->json),
                                     &doc->packed, err);
     codec_ctx_release(&ctx);
     return code;
+}
+
+tarn_code document_pack(catalog_document *doc, tarn_str location, bool gzip, tarn_error *err) {
+    tarn_code code = gzip ? pack(doc, err) : TARN_OK;
+    return code != TARN_OK ? code
+                           : table_version_name(doc->version, location, document_bytes(doc), err);
 }
 
 tarn_str document_bytes(const catalog_document *doc) {

@@ -15,12 +15,35 @@ const char *ident_label(tarn_arena *arena, const tarn_ident *ident);
 tarn_str ident_path_part(tarn_arena *arena, tarn_str name);
 
 tarn_table_version *table_version_new(tarn_env *env); /* NULL: no memory */
+/* Before v has its metadata: *m becomes, in arena, the same with all its snapshots in a pool that v
+ * holds; which is that of base (may be NULL) where there is one, so that only what is new is made.
+ */
+tarn_code table_version_share(tarn_table_version *v, tarn_arena *arena,
+                              const tarn_table_version *base, const tarn_metadata **m,
+                              tarn_error *err) TARN_MUST_USE;
+size_t table_version_bytes(const tarn_table_version *v); /* also of what it shares */
+/* Where it is, and the document there, as it is stored. */
+tarn_code table_version_name(tarn_table_version *v, tarn_str location, tarn_str document,
+                             tarn_error *err) TARN_MUST_USE;
+/* Whether the document at location is still that of v. Reads but its beginning. */
+tarn_code table_version_is_at(const tarn_table_version *v, tarn_store *store, tarn_str location,
+                              bool *same, tarn_error *err) TARN_MUST_USE;
+
+/* The versions seen last, newest first, one a table. Guarded by its owner's lock. */
+#define RECENT_VERSIONS 4
+typedef struct recent_versions {
+    tarn_table_version *items[RECENT_VERSIONS];
+} recent_versions;
+tarn_table_version *recent_find(const recent_versions *r, tarn_str location); /* kept; or NULL */
+/* Keeps version. What fell out is the caller's to release, without the lock. */
+tarn_table_version *recent_put(recent_versions *r, tarn_table_version *version);
+void recent_release(recent_versions *r);
 /* A view's version from its document, which may be packed. */
 tarn_code catalog_view_new(tarn_env *env, tarn_str bytes, tarn_str location, catalog_view **out,
                            tarn_error *err) TARN_MUST_USE;
 
-/* The document that a commit wants to make current. version was parsed back from the very bytes
- * that are written, so what becomes current can be read. */
+/* The document that a commit wants to make current. All of version was parsed back from the very
+ * bytes that are written, the snapshots when they were new, so what becomes current can be read. */
 typedef struct catalog_document {
     tarn_arena arena;
     tarn_buf json;

@@ -56,32 +56,9 @@ tarn_code sql_key_of(tarn_arena *arena, sql_kind kind, const tarn_ident *ident, 
     return sql_namespace_of(arena, ident, &out->ns, err);
 }
 
-/* Under the lock. */
-static tarn_table_version *find_recent(sql_catalog *self, tarn_str location) {
-    for (int i = 0; i < SQL_RECENT_VERSIONS && self->recent[i] != NULL; i++) {
-        if (str_eq(self->recent[i]->metadata_location, location)) {
-            return table_version_keep(self->recent[i]);
-        }
-    }
-    return NULL;
-}
-
-/* In the place of its base, or of the oldest. */
-static void keep_recent(sql_catalog *self, const tarn_table_version *base,
-                        tarn_table_version *version) {
-    int at = 0;
-    if (version->arena.used_bytes > SQL_RECENT_BYTES) {
-        return;
-    }
+static void keep_recent(sql_catalog *self, tarn_table_version *version) {
     sql_lock(self);
-    while (
-        at < SQL_RECENT_VERSIONS - 1 && self->recent[at] != NULL &&
-        (base == NULL || !str_eq(self->recent[at]->metadata_location, base->metadata_location))) {
-        at++;
-    }
-    tarn_table_version *old = self->recent[at];
-    memmove(&self->recent[1], &self->recent[0], (size_t)at * sizeof self->recent[0]);
-    self->recent[0] = table_version_keep(version);
+    tarn_table_version *old = recent_put(&self->recent, version);
     sql_unlock(self);
     table_version_release(old);
 }
@@ -99,7 +76,7 @@ static tarn_code sql_load(tarn_catalog *c, const tarn_ident *table, tarn_table_v
     for (;;) {
         sql_lock(self);
         code = sql_read_pointer(self, &arena, &key, &location, err);
-        tarn_table_version *recent = code == TARN_OK ? find_recent(self, location) : NULL;
+        tarn_table_version *recent = code == TARN_OK ? recent_find(&self->recent, location) : NULL;
         sql_unlock(self);
         if (recent != NULL) {
             *out = recent;
@@ -402,7 +379,7 @@ static tarn_code sql_commit_table(tarn_catalog *c, const tarn_ident *table,
     env_log(c->env, TARN_LOG_INFO, "catalog", "commit", "table=%s metadata=%.*s", w.key.label,
             STR_ARG(w.doc.version->metadata_location));
     document_remove_old(&w.doc, c->store);
-    keep_recent(w.self, base, w.doc.version);
+    keep_recent(w.self, w.doc.version);
     if (out != NULL) {
         *out = table_version_keep(w.doc.version);
     }
@@ -591,9 +568,7 @@ done:
 
 static void sql_close_catalog(tarn_catalog *c) {
     sql_catalog *self = (sql_catalog *)c;
-    for (int i = 0; i < SQL_RECENT_VERSIONS; i++) {
-        table_version_release(self->recent[i]);
-    }
+    recent_release(&self->recent);
     sql_close(self->db);
     store_close(c->store);
     (void)pthread_mutex_destroy(&self->lock);

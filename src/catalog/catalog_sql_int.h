@@ -9,9 +9,6 @@
 #include "catalog/catalog_int.h"
 #include "catalog/sql_db.h"
 
-#define SQL_RECENT_VERSIONS 4
-#define SQL_RECENT_BYTES    (32u << 20) /* a larger version is not kept */
-
 typedef struct sql_catalog {
     tarn_catalog base;
     pthread_mutex_t lock;
@@ -20,7 +17,7 @@ typedef struct sql_catalog {
     tarn_str name, warehouse; /* behind this struct */
     /* The versions that it committed last, newest first: their documents have names that are nobody
      * else's, so that a pointer that still names one need not be followed. Guarded by lock. */
-    tarn_table_version *recent[SQL_RECENT_VERSIONS];
+    recent_versions recent;
 } sql_catalog;
 
 static inline void sql_lock(sql_catalog *self) {

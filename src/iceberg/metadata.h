@@ -59,6 +59,9 @@ typedef struct tarn_snapshot {
     int64_t first_row_id;    /* -1: none */
     int64_t added_rows;      /* -1: none */
     const json_value *extra; /* unknown members or NULL */
+    tarn_str text; /* len 0, or: what snapshot_put_json makes of it for text_version (no snapshot
+                      ever changes, so that a document is written without making it anew) */
+    int32_t text_version;
 } tarn_snapshot;
 
 typedef struct tarn_ref {
@@ -118,6 +121,11 @@ tarn_code metadata_from_json(tarn_arena *arena, const json_value *json, const ch
                              const tarn_metadata **out, tarn_error *err) TARN_MUST_USE;
 tarn_code metadata_write(const tarn_metadata *metadata, tarn_buf *out,
                          tarn_error *err) TARN_MUST_USE; /* JSON, not compressed */
+/* As if it were written and parsed again: all but the snapshots is of arena and stands on its own.
+ * The snapshots are those of m itself, so that this costs no more where there are many; they must
+ * outlive what is made. */
+tarn_code metadata_read_back(tarn_arena *arena, const tarn_metadata *m, const char *what,
+                             const tarn_metadata **out, tarn_error *err) TARN_MUST_USE;
 
 const tarn_schema *metadata_schema(const tarn_metadata *m); /* current */
 const tarn_schema *metadata_schema_by_id(const tarn_metadata *m, int32_t id);
@@ -197,5 +205,8 @@ tarn_code sort_order_from_json(tarn_arena *arena, const json_value *json, tarn_s
 void snapshot_put_json(const tarn_snapshot *snapshot, int32_t format_version, json_writer *w);
 tarn_code snapshot_from_json(tarn_arena *arena, const json_value *json, tarn_snapshot *out,
                              tarn_error *err) TARN_MUST_USE;
+/* A snapshot of its own in arena, with its text: written for format_version and read back. */
+tarn_code snapshot_keep(tarn_arena *arena, const tarn_snapshot *snapshot, int32_t format_version,
+                        const tarn_snapshot **out, tarn_error *err) TARN_MUST_USE;
 
 #endif

@@ -44,6 +44,7 @@ typedef struct reading {
     const json_value *root;
     const char *what;
     tarn_metadata *m;
+    const tarn_metadata *known; /* NULL, or: has the snapshots and their log */
     tarn_error *err;
 } reading;
 
@@ -227,10 +228,37 @@ static tarn_code read_sort_orders(reading *r) {
     return code;
 }
 
+static tarn_code take_known(reading *r) {
+    tarn_metadata *m = r->m;
+    const tarn_metadata *known = r->known;
+    const tarn_snapshot **list =
+        ARENA_ARRAY(r->arena, const tarn_snapshot *, (size_t)known->n_snapshots + 1);
+    tarn_snapshot_log_entry *log =
+        ARENA_ARRAY(r->arena, tarn_snapshot_log_entry, (size_t)known->n_snapshot_log + 1);
+    if (list == NULL || log == NULL) {
+        return err_nomem(r->err);
+    }
+    if (known->n_snapshots > 0) {
+        memcpy(list, known->snapshots, (size_t)known->n_snapshots * sizeof *list);
+    }
+    if (known->n_snapshot_log > 0) {
+        memcpy(log, known->snapshot_log, (size_t)known->n_snapshot_log * sizeof *log);
+    }
+    m->snapshots = list;
+    m->n_snapshots = known->n_snapshots;
+    m->snapshot_log = log;
+    m->n_snapshot_log = known->n_snapshot_log;
+    return TARN_OK;
+}
+
 static tarn_code read_snapshots(reading *r) {
     tarn_metadata *m = r->m;
     const json_value *array = NULL;
     tarn_code code = json_want_array(r->root, "snapshots", r->what, &array, r->err);
+    if (code == TARN_OK && r->known != NULL) {
+        code = take_known(r);
+        array = NULL;
+    }
     if (code == TARN_OK) {
         code = json_want_i64(r->root, "current-snapshot-id", r->what, TARN_NO_SNAPSHOT,
                              &m->current_snapshot_id, r->err);
@@ -310,32 +338,44 @@ static tarn_code read_refs(reading *r) {
     return TARN_OK;
 }
 
-static tarn_code read_logs(reading *r) {
+static tarn_code read_snapshot_log(reading *r) {
     tarn_metadata *m = r->m;
     tarn_error *err = r->err;
-    const json_value *snapshots = NULL, *files = NULL;
-    tarn_snapshot_log_entry *s = NULL;
-    tarn_metadata_log_entry *f = NULL;
+    const json_value *array = NULL;
     tarn_code code = TARN_OK;
-    TRY(json_want_array(r->root, "snapshot-log", r->what, &snapshots, err));
-    TRY(json_want_array(r->root, "metadata-log", r->what, &files, err));
-    s = ARENA_ARRAY(r->arena, tarn_snapshot_log_entry, snapshots != NULL ? snapshots->count : 0);
-    f = ARENA_ARRAY(r->arena, tarn_metadata_log_entry, files != NULL ? files->count : 0);
-    if (s == NULL || f == NULL) {
+    TRY(json_want_array(r->root, "snapshot-log", r->what, &array, err));
+    tarn_snapshot_log_entry *log =
+        ARENA_ARRAY(r->arena, tarn_snapshot_log_entry, array != NULL ? array->count : 0);
+    if (log == NULL) {
         TRY(err_nomem(err));
     }
-    for (const json_value *j = snapshots != NULL ? snapshots->first : NULL; j != NULL;
+    for (const json_value *j = array != NULL ? array->first : NULL; j != NULL;
          j = j->next, m->n_snapshot_log++) {
-        TRY(json_need_i64(j, "timestamp-ms", r->what, &s[m->n_snapshot_log].timestamp_ms, err));
-        TRY(json_need_i64(j, "snapshot-id", r->what, &s[m->n_snapshot_log].snapshot_id, err));
+        TRY(json_need_i64(j, "timestamp-ms", r->what, &log[m->n_snapshot_log].timestamp_ms, err));
+        TRY(json_need_i64(j, "snapshot-id", r->what, &log[m->n_snapshot_log].snapshot_id, err));
     }
-    for (const json_value *j = files != NULL ? files->first : NULL; j != NULL;
+    m->snapshot_log = log;
+done:
+    return code;
+}
+
+static tarn_code read_metadata_log(reading *r) {
+    tarn_metadata *m = r->m;
+    tarn_error *err = r->err;
+    const json_value *array = NULL;
+    tarn_code code = TARN_OK;
+    TRY(json_want_array(r->root, "metadata-log", r->what, &array, err));
+    tarn_metadata_log_entry *log =
+        ARENA_ARRAY(r->arena, tarn_metadata_log_entry, array != NULL ? array->count : 0);
+    if (log == NULL) {
+        TRY(err_nomem(err));
+    }
+    for (const json_value *j = array != NULL ? array->first : NULL; j != NULL;
          j = j->next, m->n_metadata_log++) {
-        TRY(json_need_i64(j, "timestamp-ms", r->what, &f[m->n_metadata_log].timestamp_ms, err));
-        TRY(json_need_str(j, "metadata-file", r->what, &f[m->n_metadata_log].metadata_file, err));
+        TRY(json_need_i64(j, "timestamp-ms", r->what, &log[m->n_metadata_log].timestamp_ms, err));
+        TRY(json_need_str(j, "metadata-file", r->what, &log[m->n_metadata_log].metadata_file, err));
     }
-    m->snapshot_log = s;
-    m->metadata_log = f;
+    m->metadata_log = log;
 done:
     return code;
 }
@@ -355,7 +395,10 @@ static tarn_code read_document(reading *r) {
     TRY(read_sort_orders(r));
     TRY(read_snapshots(r));
     TRY(read_refs(r));
-    TRY(read_logs(r));
+    if (r->known == NULL) {
+        TRY(read_snapshot_log(r));
+    }
+    TRY(read_metadata_log(r));
 done:
     return code == TARN_OK ? code : err_add(err, code, "metadata %s", r->what);
 }
@@ -371,7 +414,7 @@ static tarn_code unpack(tarn_arena *arena, codec_kind kind, tarn_str text, tarn_
 
 tarn_code metadata_from_json(tarn_arena *arena, const json_value *json, const char *what,
                              const tarn_metadata **out, tarn_error *err) {
-    reading r = {arena, json, what, ARENA_NEW(arena, tarn_metadata), err};
+    reading r = {arena, json, what, ARENA_NEW(arena, tarn_metadata), NULL, err};
     tarn_code code = r.m != NULL ? read_document(&r) : err_nomem(err);
     if (code == TARN_OK) {
         *out = r.m;
@@ -404,4 +447,25 @@ tarn_code metadata_parse(tarn_arena *arena, tarn_str text, const char *what,
     json_value *root = NULL;
     tarn_code code = metadata_parse_json(arena, text, what, &root, err);
     return code == TARN_OK ? metadata_from_json(arena, root, what, out, err) : code;
+}
+
+tarn_code metadata_read_back(tarn_arena *arena, const tarn_metadata *m, const char *what,
+                             const tarn_metadata **out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_buf text;
+    json_value *root = NULL;
+    tarn_metadata rest = *m;
+    rest.n_snapshots = 0;
+    rest.n_snapshot_log = 0;
+    buf_init(&text, arena->env, LIMIT_METADATA_JSON_BYTES);
+    TRY(metadata_write(&rest, &text, err));
+    TRY(json_parse(arena, buf_str(&text), what, &root, err));
+    reading r = {arena, root, what, ARENA_NEW(arena, tarn_metadata), m, err};
+    code = r.m != NULL ? read_document(&r) : err_nomem(err);
+    if (code == TARN_OK) {
+        *out = r.m;
+    }
+done:
+    buf_release(&text);
+    return code;
 }

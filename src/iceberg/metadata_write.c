@@ -2,6 +2,9 @@
  * Java writes them; nothing is written as null, because readers differ on what null means (B26). */
 #include "iceberg/metadata_int.h"
 
+#define LOG_ENTRY_BYTES 66
+#define OTHER_BYTES     32768
+
 static void put_schemas(const tarn_metadata *m, json_writer *w) {
     const tarn_schema *schema = metadata_schema(m);
     if (m->format_version == 1 && schema != NULL) { /* for readers that know no "schemas" */
@@ -53,7 +56,12 @@ static void put_snapshots(const tarn_metadata *m, json_writer *w) {
     json_put_name(w, STR("snapshots"));
     json_put_array(w);
     for (int32_t i = 0; i < m->n_snapshots; i++) {
-        snapshot_put_json(m->snapshots[i], m->format_version, w);
+        const tarn_snapshot *s = m->snapshots[i];
+        if (s->text.len > 0 && s->text_version == m->format_version) {
+            json_put_raw(w, s->text);
+        } else {
+            snapshot_put_json(s, m->format_version, w);
+        }
     }
     json_end_array(w);
 }
@@ -68,14 +76,25 @@ static void put_array(const char *name, const json_value *array, json_writer *w)
     }
 }
 
+/* Every commit writes all of it: so not member by member. */
+static void put_log_entry(const tarn_snapshot_log_entry *entry, json_writer *w) {
+    static const char time_key[] = "{\"timestamp-ms\":", id_key[] = ",\"snapshot-id\":";
+    char text[sizeof time_key + sizeof id_key + 48];
+    size_t n = sizeof time_key - 1;
+    memcpy(text, time_key, n);
+    n += str_from_i64(entry->timestamp_ms, text + n);
+    memcpy(text + n, id_key, sizeof id_key - 1);
+    n += sizeof id_key - 1;
+    n += str_from_i64(entry->snapshot_id, text + n);
+    text[n++] = '}';
+    json_put_raw(w, str_make(text, n));
+}
+
 static void put_logs(const tarn_metadata *m, json_writer *w) {
     json_put_name(w, STR("snapshot-log"));
     json_put_array(w);
     for (int32_t i = 0; i < m->n_snapshot_log; i++) {
-        json_put_object(w);
-        json_member_i64(w, "timestamp-ms", m->snapshot_log[i].timestamp_ms);
-        json_member_i64(w, "snapshot-id", m->snapshot_log[i].snapshot_id);
-        json_end_object(w);
+        put_log_entry(&m->snapshot_log[i], w);
     }
     json_end_array(w);
     json_put_name(w, STR("metadata-log"));
@@ -89,8 +108,22 @@ static void put_logs(const tarn_metadata *m, json_writer *w) {
     json_end_array(w);
 }
 
+/* About what the parts will take that grow with every commit, so that room is made once. */
+static size_t guess_bytes(const tarn_metadata *m) {
+    size_t n = (size_t)m->n_snapshot_log * LOG_ENTRY_BYTES;
+    for (int32_t i = 0; i < m->n_snapshots; i++) {
+        n += m->snapshots[i]->text.len + 1;
+    }
+    return n;
+}
+
 tarn_code metadata_write(const tarn_metadata *m, tarn_buf *out, tarn_error *err) {
     json_writer w;
+    size_t guess = guess_bytes(m);
+    tarn_code code = guess > 0 ? buf_reserve(out, guess + OTHER_BYTES, err) : TARN_OK;
+    if (code != TARN_OK) {
+        return code;
+    }
     json_begin(&w, out, false, err);
     json_put_object(&w);
     json_member_i64(&w, "format-version", m->format_version);

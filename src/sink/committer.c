@@ -214,6 +214,13 @@ static void count_commit(committer *c, const commit_outcome *out, int64_t n, int
     }
 }
 
+/* Deltas are committed in their order, by whomever. */
+static int64_t known_before(const committer *c, const sink_delta *d) {
+    return c->committed.snapshot_id > 0 && c->committed.checkpoint < d->checkpoint
+               ? c->committed.snapshot_id
+               : 0;
+}
+
 static tarn_code fill_request(base_check *check, commit_request *request, tarn_error *err) {
     committer *c = check->committer;
     const sink_delta *d = check->delta;
@@ -237,6 +244,7 @@ static tarn_code fill_request(base_check *check, commit_request *request, tarn_e
     c->mine = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
     request->mine = c->options.sink_id.len > 0 ? &c->mine : NULL; /* what came before is known */
     request->commit_id = c->options.state != NULL ? d->commit_id : NULL;
+    request->id_is_after = known_before(c, d);
     request->allow_empty = is_empty(d);
     request->table_uuid = c->options.table_uuid;
     request->share = c->options.sink_id.len == 0;

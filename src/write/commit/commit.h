@@ -71,6 +71,8 @@ typedef struct commit_request {
     tarn_properties summary;          /* extra summary entries */
     const char *commit_id; /* NULL, or a key kept in the summary as "tarn.commit-id": a snapshot of
                               the branch that has it already means COMMITTED */
+    int64_t id_is_after;   /* with commit_id: a snapshot that was there before anything of this id
+                              could be, so that only newer ones are looked at; 0: not known */
     bool allow_empty;      /* a snapshot also where nothing is added and nothing removed */
     tarn_str table_uuid;   /* len 0, or: CONFLICT where the base is another table */
     const commit_fence *fence; /* NULL: none */

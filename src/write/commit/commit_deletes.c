@@ -109,6 +109,7 @@ typedef struct deletes_state {
     tuple_set tuples;  /* where either lies */
     int64_t least_sequence;
     tarn_buf key;
+    manifest_rewriter rewriter;
 } deletes_state;
 
 static tarn_code init_state(commit_attempt *a, deletes_state *s, tarn_error *err) {
@@ -203,7 +204,7 @@ static tarn_code filter_one(commit_attempt *a, deletes_state *s, const tarn_mani
         goes[i] = go;
         any |= go;
     }
-    code = any ? filter_rewrite(a, manifest, &entries, goes, err)
+    code = any ? filter_rewrite(a, &s->rewriter, manifest, &entries, goes, err)
                : produce_add_manifest(a, manifest, err);
 done:
     arena_release(&arena);
@@ -227,6 +228,7 @@ tarn_code deletes_filter(commit_attempt *a, tarn_error *err) {
             TRY(produce_add_manifest(a, manifest, err));
         }
     }
+    TRY(filter_rewritten(a, &s.rewriter, err));
     for (size_t i = 0; i < s.replaced.count; i++) {
         if (s.replaced.entries[i].value.i64 == 0) {
             code = err_set(err, TARN_CONFLICT, "delete file %.*s was replaced by another commit",
@@ -235,6 +237,7 @@ tarn_code deletes_filter(commit_attempt *a, tarn_error *err) {
         }
     }
 done:
+    manifest_writer_abort(s.rewriter.writer);
     buf_release(&s.key);
     return code;
 }

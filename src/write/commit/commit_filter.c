@@ -8,6 +8,7 @@ typedef struct filter_state {
     tarn_map paths;             /* request->removed by path; value 1 once found */
     tuple_set tuples;           /* where they lie */
     tarn_evaluator *evaluators; /* per spec of the metadata, where there is a filter */
+    manifest_rewriter rewriter;
 } filter_state;
 
 static tarn_code init_paths(commit_attempt *a, filter_state *s, tarn_error *err) {
@@ -115,13 +116,10 @@ done:
     return code;
 }
 
-tarn_code filter_rewrite(commit_attempt *a, const tarn_manifest *manifest,
-                         const manifest_entries *entries, const uint8_t *goes, tarn_error *err) {
-    commit_work *work = a->work;
+/* A writer for the manifest's entries: the open one where it can take them. */
+static tarn_code open_rewriter(commit_attempt *a, manifest_rewriter *rw,
+                               const tarn_manifest *manifest, tarn_error *err) {
     tarn_code code = TARN_OK;
-    manifest_writer *writer = NULL;
-    tarn_str path;
-    tarn_manifest written;
     const tarn_spec *spec = metadata_spec_by_id(a->metadata, manifest->spec_id);
     if (spec == NULL) {
         return err_set(err, TARN_CORRUPT,
@@ -133,7 +131,39 @@ tarn_code filter_rewrite(commit_attempt *a, const tarn_manifest *manifest,
                        "manifest %.*s has key metadata; encrypted manifests are not rewritten",
                        STR_ARG(manifest->path));
     }
-    TRY(produce_manifest_writer(a, spec, manifest->is_deletes, &path, &writer, err));
+    if (rw->writer != NULL && rw->spec_id == manifest->spec_id &&
+        manifest_writer_bytes(rw->writer) < rw->target_bytes) {
+        return TARN_OK;
+    }
+    TRY(filter_rewritten(a, rw, err));
+    TRY(properties_i64(&a->metadata->properties, "commit.manifest.target-size-bytes",
+                       MERGE_TARGET_BYTES, &rw->target_bytes, err));
+    rw->spec_id = manifest->spec_id;
+    rw->place = a->n_list;
+    TRY(produce_add_manifest(a, manifest, err));
+    code = produce_manifest_writer(a, spec, manifest->is_deletes, &rw->path, &rw->writer, err);
+done:
+    return code;
+}
+
+tarn_code filter_rewritten(commit_attempt *a, manifest_rewriter *rw, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_manifest written;
+    manifest_writer *closing = rw->writer;
+    rw->writer = NULL;
+    if (closing != NULL) {
+        TRY(manifest_writer_close(closing, &a->arena, &written, err));
+        a->list[rw->place] = written;
+    }
+done:
+    return code;
+}
+
+tarn_code filter_rewrite(commit_attempt *a, manifest_rewriter *rw, const tarn_manifest *manifest,
+                         const manifest_entries *entries, const uint8_t *goes, tarn_error *err) {
+    commit_work *work = a->work;
+    tarn_code code = TARN_OK;
+    TRY(open_rewriter(a, rw, manifest, err));
     for (int64_t i = 0; i < entries->count; i++) {
         tarn_entry entry = entries->items[i];
         entry.status = goes[i] ? TARN_ENTRY_DELETED : TARN_ENTRY_EXISTING;
@@ -141,14 +171,12 @@ tarn_code filter_rewrite(commit_attempt *a, const tarn_manifest *manifest,
             entry.snapshot_id = work->snapshot_id;
             TRY(note_removed(a, &entry.file, err));
         }
-        TRY(manifest_writer_add(writer, &entry, err));
+        TRY(manifest_writer_add(rw->writer, &entry, err));
     }
-    manifest_writer *closing = writer;
-    writer = NULL;
-    TRY(manifest_writer_close(closing, &a->arena, &written, err));
-    TRY(produce_add_manifest(a, &written, err));
+    if (!a->merges) {
+        TRY(filter_rewritten(a, rw, err));
+    }
 done:
-    manifest_writer_abort(writer);
     return code;
 }
 
@@ -186,7 +214,7 @@ static tarn_code filter_one(commit_attempt *a, filter_state *s, const tarn_manif
         TRY(produce_add_manifest(a, manifest, err));
     } else {
         a->n_removed += (int32_t)n_goes;
-        TRY(filter_rewrite(a, manifest, &entries, goes, err));
+        TRY(filter_rewrite(a, &s->rewriter, manifest, &entries, goes, err));
     }
 done:
     buf_release(&key);
@@ -222,6 +250,7 @@ tarn_code filter_manifests(commit_attempt *a, tarn_error *err) {
             TRY(produce_add_manifest(a, &a->manifests[i], err));
         }
     }
+    TRY(filter_rewritten(a, &s.rewriter, err));
     for (size_t i = 0; i < s.paths.count; i++) {
         if (s.paths.entries[i].value.i64 == 0) {
             return err_set(err, TARN_CONFLICT, "file %.*s was removed by another commit",
@@ -229,5 +258,6 @@ tarn_code filter_manifests(commit_attempt *a, tarn_error *err) {
         }
     }
 done:
+    manifest_writer_abort(s.rewriter.writer);
     return code;
 }

@@ -54,6 +54,7 @@ typedef struct commit_attempt {
     summary_builder summary;
     tarn_map partitions; /* changed ones, for the count */
     int32_t n_removed;   /* files that this snapshot removes because of the request */
+    bool merges;         /* manifests are joined */
     bool has_deletes;    /* the parent has delete files */
     tarn_map gone;       /* where it has: the data files removed, by path */
     tuple_set gone_tuples;
@@ -102,15 +103,25 @@ tarn_code produce_read_manifest(commit_attempt *a, tarn_arena *arena, const tarn
                                 unsigned want, bool live_only, manifest_entries *out,
                                 tarn_error *err) TARN_MUST_USE;
 
+/* Manifests written anew, one after the other of a kind; begins zeroed. */
+typedef struct manifest_rewriter {
+    manifest_writer *writer; /* NULL: none is open */
+    tarn_str path;
+    int32_t spec_id;
+    int32_t place; /* in the list */
+    int64_t target_bytes;
+} manifest_rewriter;
 /* commit_filter.c: the parent's data manifests without what the request removes; rewritten where
  * they held some of it. */
 tarn_code filter_manifests(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
-/* The manifest with its other live entries as EXISTING and those that go as DELETED, in its place.
- */
-tarn_code filter_rewrite(commit_attempt *a, const tarn_manifest *manifest,
+/* The manifest's other live entries as EXISTING and those that go as DELETED, in its place: in a
+ * manifest of their own or, where manifests are joined, in one with what was rewritten before. */
+tarn_code filter_rewrite(commit_attempt *a, manifest_rewriter *rw, const tarn_manifest *manifest,
                          const manifest_entries *entries, const uint8_t *goes,
                          tarn_error *err) TARN_MUST_USE;
-bool filter_is_spent(const tarn_manifest *manifest); /* holds no live file */
+tarn_code filter_rewritten(commit_attempt *a, manifest_rewriter *rw,
+                           tarn_error *err) TARN_MUST_USE; /* the last one is done */
+bool filter_is_spent(const tarn_manifest *manifest);       /* holds no live file */
 /* commit_deletes.c: whether the request's delete files may be in a table of this version. */
 tarn_code deletes_check(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 /* The parent's delete manifests, without what the request replaces, what concerned only files that
@@ -120,6 +131,8 @@ tarn_code deletes_filter(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 tarn_str deletes_only_file(const tarn_file *file);
 /* commit_merge.c: small manifests of a->list joined (merge append). */
 tarn_code merge_manifests(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
+tarn_code merge_is_wanted(const commit_attempt *a, bool *out, tarn_error *err) TARN_MUST_USE;
+#define MERGE_TARGET_BYTES (8 << 20) /* commit.manifest.target-size-bytes */
 /* commit_validate.c: CONFLICT when what happened since request->from_snapshot_id stands against the
  * request. */
 tarn_code validate_history(commit_attempt *a, tarn_error *err) TARN_MUST_USE;

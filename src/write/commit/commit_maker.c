@@ -7,33 +7,40 @@ tarn_str request_branch(const commit_request *request) {
     return request->branch.len > 0 ? request->branch : STR(TARN_MAIN_BRANCH);
 }
 
-const tarn_snapshot *commit_find_summary(const tarn_metadata *m, tarn_str branch, const char *key,
-                                         tarn_str value, bool *cut) {
+/* From the branch's newest snapshot back to the one before until (0: to the first). */
+static const tarn_snapshot *find_back(const tarn_metadata *m, tarn_str branch, tarn_property wanted,
+                                      int64_t until, bool *cut) {
     const tarn_ref *ref = metadata_ref(m, branch);
     const tarn_snapshot *s = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
-    bool whole = true;
-    const tarn_snapshot *found = NULL;
+    *cut = false;
     /* No chain is longer than there are snapshots: parents that form a ring end here. */
-    for (int32_t steps = 0; s != NULL && steps < m->n_snapshots; steps++) {
-        tarn_str held;
-        if (properties_get(&s->summary, key, &held) && str_eq(held, value)) {
-            found = s;
-            break;
+    for (int32_t steps = 0; s != NULL && steps < m->n_snapshots && s->snapshot_id != until;
+         steps++) {
+        for (int32_t i = 0; i < s->summary.count; i++) {
+            const tarn_property *p = &s->summary.items[i];
+            if (str_eq(p->key, wanted.key) && str_eq(p->value, wanted.value)) {
+                return s;
+            }
         }
         const tarn_snapshot *parent = metadata_parent(m, s);
-        whole = parent != NULL || s->parent_id == TARN_NO_SNAPSHOT;
+        *cut = parent == NULL && s->parent_id != TARN_NO_SNAPSHOT;
         s = parent;
     }
-    if (cut != NULL) {
-        *cut = !whole;
-    }
-    return found;
+    return NULL;
+}
+
+const tarn_snapshot *commit_find_summary(const tarn_metadata *m, tarn_str branch, const char *key,
+                                         tarn_str value, bool *cut) {
+    bool ignored;
+    const tarn_property wanted = {str_of(key), value};
+    return find_back(m, branch, wanted, 0, cut != NULL ? cut : &ignored);
 }
 
 const tarn_snapshot *commit_find_id(const tarn_metadata *m, const commit_request *request) {
+    bool ignored;
+    const tarn_property wanted = {STR("tarn.commit-id"), str_of(request->commit_id)};
     return request->commit_id != NULL
-               ? commit_find_summary(m, request_branch(request), "tarn.commit-id",
-                                     str_of(request->commit_id), NULL)
+               ? find_back(m, request_branch(request), wanted, request->id_is_after, &ignored)
                : NULL;
 }
 

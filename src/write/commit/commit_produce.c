@@ -3,8 +3,6 @@
  * entry inherits its sequence number (spec, "Sequence Number Inheritance"). */
 #include "write/commit/commit_int.h"
 
-#define MANIFEST_TARGET_BYTES (8 << 20)
-
 tarn_code path_list_add(tarn_arena *arena, path_list *list, tarn_str path, tarn_error *err) {
     if (list->count == list->cap) {
         size_t cap = list->cap == 0 ? 16 : list->cap * 2;
@@ -231,7 +229,7 @@ static tarn_code ensure_added(commit_attempt *a, tarn_error *err) {
         return TARN_OK;
     }
     TRY(properties_i64(&a->metadata->properties, "commit.manifest.target-size-bytes",
-                       MANIFEST_TARGET_BYTES, &target, err));
+                       MERGE_TARGET_BYTES, &target, err));
     work->added = ARENA_ARRAY(&work->arena, tarn_manifest, (size_t)data.n + (size_t)deletes.n + 1);
     if (work->added == NULL) {
         return err_nomem(err);
@@ -408,6 +406,7 @@ done:
 static tarn_code collect_manifests(commit_attempt *a, tarn_error *err) {
     const commit_request *request = a->work->request;
     tarn_code code = TARN_OK;
+    TRY(merge_is_wanted(a, &a->merges, err));
     TRY(deletes_check(a, err));
     TRY(ensure_added(a, err));
     TRY(count_added(a, request->added, request->n_added, err));
@@ -422,7 +421,7 @@ static tarn_code collect_manifests(commit_attempt *a, tarn_error *err) {
         TRY(add_new(a, true, err));
         TRY(deletes_filter(a, err));
     }
-    if (request->kind == COMMIT_MERGE_APPEND || request->merge) {
+    if (a->merges) {
         TRY(merge_manifests(a, err));
     }
 done:

@@ -310,6 +310,52 @@ static void test_delta_merge(void **state) {
     on_table(tell_merge, 2, "p", properties);
 }
 
+/* What a commit writes anew goes into one manifest where manifests are merged, and each for itself
+ * where they are not; what holds nothing that goes stays as it is. */
+static void tell_rewritten(table_case *c, bool merge, const char *want) {
+    tarn_file data[4], vectors[4];
+    tarn_entry old[2];
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "f%d", i + 1);
+        data[i] = commit_file(c, name, 1, 10);
+        name[0] = 'v';
+        vectors[i] = commit_vector(c, name, &data[i], 4, 1);
+        commit_request r = delta(&data[i], 1, &vectors[i], 1);
+        run(c, &r);
+    }
+    tarn_file next[2] = {commit_vector(c, "w", &data[0], 4, 2),
+                         commit_vector(c, "w", &data[2], 14, 2)};
+    old[0] = commit_entry(vectors[0]);
+    old[1] = commit_entry(vectors[2]);
+    commit_request r = delta(NULL, 0, next, 2);
+    r.removed_deletes = old;
+    r.n_removed_deletes = 2;
+    r.merge = merge;
+    run(c, &r);
+    state_check(c, "main", want);
+}
+
+static void tell_rewritten_joined(table_case *c) {
+    tell_rewritten(c, true,
+                   "4/4 1 0 0: +f4@4'\n3/3 1 0 0: +f3@3'\n2/2 1 0 0: +f2@2'\n1/1 1 0 0: +f1@1'\n"
+                   "D 5/5 2 0 0: +w#4@5 +w#14@5\nD 4/4 1 0 0: +v4#4@4'\nD 5/5 0 0 2: -v3#4@3 "
+                   "-v1#4@1\nD 2/2 1 0 0: +v2#4@2'\n");
+}
+
+static void tell_rewritten_apart(table_case *c) {
+    tell_rewritten(c, false,
+                   "4/4 1 0 0: +f4@4'\n3/3 1 0 0: +f3@3'\n2/2 1 0 0: +f2@2'\n1/1 1 0 0: +f1@1'\n"
+                   "D 5/5 2 0 0: +w#4@5 +w#14@5\nD 4/4 1 0 0: +v4#4@4'\nD 5/5 0 0 1: -v3#4@3\n"
+                   "D 2/2 1 0 0: +v2#4@2'\nD 5/5 0 0 1: -v1#4@1\n");
+}
+
+static void test_delta_rewritten(void **state) {
+    (void)state;
+    on_table(tell_rewritten_joined, 3, "p", NULL);
+    on_table(tell_rewritten_apart, 3, "p", NULL);
+}
+
 /* ---- what is dead, and what is not (B17) ---- */
 
 typedef struct upgrade {
@@ -610,15 +656,11 @@ static void test_delta_find_summary(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_delta_upsert),
-        cmocka_unit_test(test_delta_vectors),
-        cmocka_unit_test(test_delta_refused),
-        cmocka_unit_test(test_delta_pruned),
-        cmocka_unit_test(test_delta_merge),
-        cmocka_unit_test(test_delta_dead_deletes),
-        cmocka_unit_test(test_delta_replace_partitions),
-        cmocka_unit_test(test_delta_row_ids),
-        cmocka_unit_test(test_delta_counts_unknown),
+        cmocka_unit_test(test_delta_upsert),       cmocka_unit_test(test_delta_vectors),
+        cmocka_unit_test(test_delta_refused),      cmocka_unit_test(test_delta_pruned),
+        cmocka_unit_test(test_delta_merge),        cmocka_unit_test(test_delta_rewritten),
+        cmocka_unit_test(test_delta_dead_deletes), cmocka_unit_test(test_delta_replace_partitions),
+        cmocka_unit_test(test_delta_row_ids),      cmocka_unit_test(test_delta_counts_unknown),
         cmocka_unit_test(test_delta_find_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
