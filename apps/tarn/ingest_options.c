@@ -91,7 +91,7 @@ static const opt_spec INGEST_SPECS[] = {
     {"schema-registry", 0, OPT_TEXT, &ingest_options.schema_registry, "URL",
      "where the schemas of Avro messages are"},
     {"merge-append", 0, OPT_FLAG, &ingest_options.merge, "",
-     "merge small manifests while committing"},
+     "merge small manifests while committing (streams always do)"},
     {"memory-mb", 0, OPT_NUMBER, &ingest_options.memory_mb, "N",
      "memory for open files (default 128)"},
     {"metrics", 0, OPT_TEXT, &ingest_options.metrics, "FILE",

@@ -53,6 +53,43 @@ def fed(kind, version, partition_by, upsert, writers):
         same(shop.cat("ns.t").rows, rows)  # nothing is read twice
 
 
+def manifests(shop):
+    """How many the newest snapshot has: data, deletes."""
+    content = [row["content"] for row in shop.cat("ns.t.manifests").rows]
+    return content.count(0), len(content) - content.count(0)
+
+
+def merged():
+    """Streams with more checkpoints than manifests may be: lists stay short, and the merged ones read the same everywhere."""
+    for kind, version in (("append", 2), ("append", 3), ("equality", 2), ("position", 2), ("vector", 3)):
+        with harness.Workshop() as shop:
+            shop.tarn("create", "ns.t", "id long not null, day int, v string", "--format-version", version,
+                      "--property", "commit.manifest.min-count-to-merge=5")
+            text, rows = stream(1500, True)
+            keyed = ["--op-column", "op", "--key", "id", "--upsert", "--deletes", kind]
+            if kind == "append":
+                rows = [{"id": i, "day": i % 5, "v": "v%d" % i} for i in range(1500)]
+                text, keyed = "".join(json.dumps(row) + "\n" for row in rows), []
+            shop.write("in.ndjson", text)
+            shop.tarn("ingest", "ns.t", shop.path("in.ndjson"), "--state", shop.path("state"), "--checkpoint-rows", 40, *keyed)
+            data, deletes = manifests(shop)
+            assert data <= 5 and deletes <= 5, (kind, data, deletes)
+            same(shop.cat("ns.t").rows, rows)
+            same(shop.pyiceberg_rows("ns.t"), rows) if kind != "equality" else None
+            if importlib.util.find_spec("duckdb_extension_iceberg"):
+                same(shop.duckdb_rows("ns.t"), rows)
+            shop.tarn("check", "ns.t", "--deep")
+
+
+def not_merged():
+    """A table that wants no merging has a manifest a checkpoint."""
+    with harness.Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long not null", "--property", "commit.manifest-merge.enabled=false")
+        shop.write("in.ndjson", "".join('{"id":%d}\n' % i for i in range(120)))
+        shop.tarn("--no-sync", "ingest", "ns.t", shop.path("in.ndjson"), "--state", shop.path("state"), "--checkpoint-rows", 1)
+        same(manifests(shop), (120, 0))
+
+
 def equality():
     for version, partition_by in ((2, ""), (2, "bucket(3, id)"), (3, "")):
         fed("equality", version, partition_by, random.random() < 0.5, random.choice((1, 3)))
@@ -70,7 +107,7 @@ def vector():
             fed("vector", 3, partition_by, upsert, random.choice((1, 3)))
 
 
-CASES = [equality, position, vector]
+CASES = [merged, not_merged, equality, position, vector]
 
 
 def main():

@@ -20,7 +20,8 @@ typedef enum commit_kind {
     COMMIT_FAST_APPEND,  /* one new manifest (or several), everything else as it is */
     COMMIT_MERGE_APPEND, /* the same, then small manifests are merged
                             (commit.manifest.min-count-to-merge, target-size-bytes,
-                            commit.manifest-merge.enabled) */
+                            commit.manifest-merge.enabled): what streams do, whose list would
+                            else have one more each checkpoint */
     COMMIT_OVERWRITE,    /* removes files given and/or all files fully matching filter, adds files:
                             operation overwrite (delete when nothing is added) */
     COMMIT_REPLACE_PARTITIONS, /* dynamic overwrite: every live file in a partition of an added file

@@ -134,6 +134,71 @@ static void test_commit_merge_append(void **state) {
     on_all_kinds(tell_merge, "p", properties);
 }
 
+/* "3 200": how many files each manifest of main has. */
+static void manifests_check(table_case *c, const char *want) {
+    tarn_table_version *v = case_load(c);
+    const tarn_manifest *list;
+    int32_t n;
+    io_source *source;
+    tarn_arena arena;
+    tarn_buf out;
+    arena_init(&arena, c->env);
+    buf_init(&out, c->env, 0);
+    tarn_str path = metadata_current_snapshot(v->metadata)->manifest_list;
+    assert_ok(store_open(c->catalog->store, path, -1, &source, &err));
+    assert_ok(manifest_list_read(&arena, source, &list, &n, &err));
+    source->close(source);
+    for (int32_t i = 0; i < n; i++) {
+        assert_ok(buf_printf(&out, &err, i > 0 ? " %d" : "%d",
+                             list[i].added_files + list[i].existing_files));
+    }
+    assert_ok(buf_append_char(&out, '\0', &err));
+    assert_string_equal((const char *)out.data, want);
+    buf_release(&out);
+    arena_release(&arena);
+    table_version_release(v);
+}
+
+static void append_many(table_case *c, commit_kind kind, int n) {
+    tarn_file files[200];
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "file-%d-%d", i, i * 7919);
+        files[i] = commit_file(c, name, 1, 1);
+    }
+    commit_request r = commit_of(kind, files, n);
+    run(c, &r);
+}
+
+/* A large manifest is not written again for the sake of a few small ones; it is when they have
+ * grown to be as much. Small ones are joined as they come. */
+static void tell_merge_large(table_case *c, int32_t version) {
+    (void)version;
+    append_many(c, COMMIT_FAST_APPEND, 200);
+    append_many(c, COMMIT_MERGE_APPEND, 1);
+    manifests_check(c, "1 200");
+    append_many(c, COMMIT_MERGE_APPEND, 1);
+    manifests_check(c, "200 2");
+    append_many(c, COMMIT_MERGE_APPEND, 1);
+    manifests_check(c, "200 3");
+    append_many(c, COMMIT_MERGE_APPEND, 100);
+    manifests_check(c, "200 100 3");
+    append_many(c, COMMIT_MERGE_APPEND, 100);
+    manifests_check(c, "403");
+}
+
+static void test_commit_merge_large(void **state) {
+    (void)state;
+    static const char *const properties[] = {"commit.manifest.min-count-to-merge",
+                                             "3",
+                                             "commit.manifest.target-size-bytes",
+                                             "200000",
+                                             "write.avro.compression-codec",
+                                             "uncompressed",
+                                             NULL};
+    on_all_kinds(tell_merge_large, "p", properties);
+}
+
 /* Many files roll over several manifests. */
 static void tell_roll(table_case *c, int32_t version) {
     tarn_file files[60];
@@ -370,6 +435,16 @@ static void tell_commit_id(table_case *c, int32_t version) {
     state_check(c, "main",
                 version == 1 ? "0/0 1 0 0: +f2@0\n0/0 1 0 0: +f1@0'\n"
                              : "2/2 1 0 0: +f2@2\n1/1 1 0 0: +f1@1'\n");
+    /* looked for only where it can be; everywhere, where what it comes after is not there */
+    tarn_table_version *v = case_load(c);
+    const tarn_metadata *m = v->metadata;
+    r.id_is_after = 12345;
+    assert_int_equal(commit_find_id(m, &r)->snapshot_id, first.snapshot_id);
+    r.id_is_after = metadata_current_snapshot(m)->snapshot_id;
+    assert_null(commit_find_id(m, &r));
+    r.id_is_after = first.snapshot_id;
+    assert_null(commit_find_id(m, &r));
+    table_version_release(v);
 }
 
 static void test_commit_id(void **state) {
@@ -400,6 +475,7 @@ int main(void) {
         cmocka_unit_test(test_commit_append),
         cmocka_unit_test(test_commit_nothing),
         cmocka_unit_test(test_commit_merge_append),
+        cmocka_unit_test(test_commit_merge_large),
         cmocka_unit_test(test_commit_manifests_roll),
         cmocka_unit_test(test_commit_delete_files),
         cmocka_unit_test(test_commit_overwrite),
