@@ -62,7 +62,9 @@ Rows and results go to standard output, and nothing else does: progress, counts 
 
 `ingest --log json` writes an object for each checkpoint, one a line, to standard error: `event` (`checkpoint`), `time-ms`, `table`, `checkpoint`,
 `rows` (since the one before), `rows-total`, `rejected`, `rows-deleted`, `data-files`, `delete-files`, `bytes`, `commit-ms`, `attempts`, `writers`,
-`memory-bytes`, `snapshot-id` (null: nothing was committed).
+`memory-bytes`, `snapshot-id` (null: nothing was committed). With `--state` an event `committed` follows when checkpoints are in the table, and `done`
+(`rows`, `rejected`, `commits`, `files`, `snapshot-id`, `seconds`) is the last. Everything else that is said is such an object too: `event`
+(`error`, `warning`, `info`), `time-ms`, `message`.
 
 Bad rows set aside by `ingest --rejects` are objects too, one a line: `file`, `line`, `reason`, `row`, and `row-hex` where the row is not UTF-8.
 

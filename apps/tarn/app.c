@@ -2,16 +2,50 @@
 #include "app.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "json.h"
 
 app the_app = {.err = TARN_ERROR_INIT};
+
+static void say_json(const char *event, const char *fmt, va_list args) {
+    text t = {0};
+    char message[4096];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    vsnprintf(message, sizeof message, fmt, args);
+    text_add(&t, "{\"event\":\"%s\",\"time-ms\":%" PRId64 ",\"message\":", event,
+             (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    text_add_json(&t, message);
+    text_add(&t, "}\n");
+    fputs(t.data, stderr);
+    free(t.data);
+}
+
+void app_say_list(const char *command, const char *event, const char *fmt, va_list args) {
+    if (the_app.log_json) {
+        say_json(event, fmt, args);
+        return;
+    }
+    bool named = command != NULL && command[0] != '\0';
+    fprintf(stderr, "tarn%s%s: ", named ? " " : "", named ? command : "");
+    vfprintf(stderr, fmt, args);
+    fprintf(stderr, "\n");
+}
+
+void app_say(const char *event, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    app_say_list(NULL, event, fmt, args);
+    va_end(args);
+}
 
 int app_fail(tarn_code code) {
     const tarn_error *err = &the_app.err;
@@ -20,21 +54,17 @@ int app_fail(tarn_code code) {
     if (code == TARN_IO && err->code == code && err->os_code == EPIPE) {
         return 0;
     }
-    fprintf(stderr, "tarn: %s", message);
-    if (err->code == code && err->detail[0] != '\0') {
-        fprintf(stderr, " (%s)", err->detail);
-    }
-    fprintf(stderr, "\n");
+    bool more = err->code == code && err->detail[0] != '\0';
+    app_say("error", "%s%s%s%s", message, more ? " (" : "", more ? err->detail : "",
+            more ? ")" : "");
     return code == TARN_CANCELLED ? 130 : (int)code;
 }
 
 int app_usage(const char *fmt, ...) {
     va_list args;
-    fprintf(stderr, "tarn: ");
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    app_say_list(NULL, "error", fmt, args);
     va_end(args);
-    fprintf(stderr, "\n");
     return TARN_INVALID;
 }
 
@@ -461,7 +491,7 @@ char *app_properties_json(const opt_list *list) {
     for (int i = 0; i < list->count; i++) {
         const char *equals = strchr(list->items[i], '=');
         if (equals == NULL || equals == list->items[i]) {
-            fprintf(stderr, "tarn: a property is KEY=VALUE, not \"%s\"\n", list->items[i]);
+            app_say("error", "a property is KEY=VALUE, not \"%s\"", list->items[i]);
             free(t.data);
             return NULL;
         }

@@ -5,6 +5,8 @@
 
 #include <tarn/tarn.h>
 
+#include <stdarg.h>
+
 #include "opt.h"
 
 typedef struct app {
@@ -21,6 +23,7 @@ typedef struct app {
     bool no_sync;
     int64_t threads;
     bool verbose;
+    bool log_json;                /* what is said on standard error is a JSON object a line */
     bool makes;                   /* the command may make the catalog where there is none */
     tarn_catalog_handle *catalog; /* opened when first needed */
     void **kept;                  /* freed by app_close */
@@ -31,6 +34,10 @@ typedef struct app {
 
 extern app the_app; /* options are parsed into it; signal handlers reach its env */
 
+/* A line on standard error: "tarn: text", or with log_json an object with event ("error",
+ * "warning", "info"), time-ms and message. command (may be NULL) says who. */
+void app_say(const char *event, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void app_say_list(const char *command, const char *event, const char *fmt, va_list args);
 /* Exit status for a code: 0, else the code's number; 130 for CANCELLED. Prints "tarn: message
  * (detail)". Whoever read standard output and went away has seen enough: quiet, and 0. */
 int app_fail(tarn_code code);

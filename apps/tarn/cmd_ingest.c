@@ -84,12 +84,12 @@ static int finish(ingest *in, tarn_code code) {
     /* with a state more may be read than committed by now */
     int64_t rows = ingest_options.state != NULL ? in->committed_rows : in->rows - in->waiting;
     if (in->commits > 0) {
-        fprintf(stderr,
-                "tarn: %" PRId64 " row%s of %" PRId64 " commit%s stay; what was read after them is "
-                "not in the table\n",
+        app_say("info",
+                "%" PRId64 " row%s of %" PRId64 " commit%s stay; what was read after them is "
+                "not in the table",
                 rows, app_plural(rows), in->commits, app_plural(in->commits));
     } else if (in->created) {
-        fprintf(stderr, "tarn: table %s was made and is empty\n", in->table_name);
+        app_say("info", "table %s was made and is empty", in->table_name);
     }
     return status;
 }
@@ -99,7 +99,7 @@ static void prepare(ingest *in) {
     const char *what = ingest_options.on_bad_row;
     in->last_snapshot = -1;
     in->shown_at = -1; /* the first rows are shown at once */
-    in->show = !the_app.quiet && (the_app.progress || isatty(STDERR_FILENO));
+    in->show = !the_app.quiet && !the_app.log_json && (the_app.progress || isatty(STDERR_FILENO));
     in->skip_bad = what != NULL && strcmp(what, "skip") == 0;
     in->streaming = ingest_options.follow || ingest_options.state != NULL ||
                     ingest_options.interval != NULL || ingest_is_kafka(in);

@@ -18,12 +18,14 @@
 typedef struct ingest_choices {
     const char *format, *schema, *partition_by, *sort_by, *identifiers, *null_text, *delimiter,
         *quote, *rejects, *on_bad_row, *branch, *mode, *where, *key, *deletes, *state, *sink_id,
-        *interval, *distribution, *op_column, *kafka_group, *schema_registry, *metrics, *log;
+        *interval, *distribution, *op_column, *kafka_group, *schema_registry, *metrics, *log,
+        *kafka_wait;
     int64_t checkpoint_rows, memory_mb, writers, empty_commit_every;
     bool create, no_header, ignore_unknown, merge, upsert, follow, evolve, accept_rollback,
         kafka_balance;
     opt_list properties, kafka_properties;
-    int64_t interval_ms; /* of interval; -1: none */
+    int64_t interval_ms;   /* of interval; -1: none */
+    int64_t kafka_wait_ms; /* 0: not said */
 } ingest_choices;
 
 extern ingest_choices ingest_options;

@@ -72,7 +72,7 @@ tarn_code ingest_go_on(ingest *in) {
     tarn_code code = reopen(in);
     if (code == TARN_OK && in->tries == 1 && !the_app.quiet) {
         ingest_end_progress(in);
-        fprintf(stderr, "tarn: going on from the last committed checkpoint: %s\n", why.message);
+        app_say("warning", "going on from the last committed checkpoint: %s", why.message);
     }
     return code;
 }

@@ -51,7 +51,7 @@ tarn_code ingest_rewind(ingest *in, tarn_code code) {
         return code;
     }
     if (!the_app.quiet) {
-        fprintf(stderr, "tarn: %" PRId64 " row%s not committed by this process: %s\n", in->waiting,
+        app_say("warning", "%" PRId64 " row%s not committed by this process: %s", in->waiting,
                 in->waiting == 1 ? " was" : "s were", the_app.err.message);
     }
     in->rewinds++;

@@ -165,16 +165,29 @@ tarn_code ingest_report(ingest *in, const char *event) {
 
 /* ---- the result ---- */
 
+/* The members of the result, as JSON. */
+static void print_members(const ingest *in, FILE *to, double elapsed) {
+    char id[32] = "null";
+    if (in->last_snapshot >= 0) {
+        snprintf(id, sizeof id, "%" PRId64, in->last_snapshot);
+    }
+    fprintf(to,
+            "\"rows\":%" PRId64 ",\"rejected\":%" PRId64 ",\"commits\":%" PRId64
+            ",\"files\":%" PRId64 ",\"snapshot-id\":%s,\"seconds\":%.3f}\n",
+            in->rows, in->rejected, in->commits, in->files, id, elapsed);
+}
+
 void ingest_print_result(const ingest *in) {
     double elapsed = ingest_seconds_since(&in->started);
     if (the_app.json) {
-        char id[32] = "null";
-        if (in->last_snapshot >= 0) {
-            snprintf(id, sizeof id, "%" PRId64, in->last_snapshot);
-        }
-        printf("{\"rows\":%" PRId64 ",\"rejected\":%" PRId64 ",\"commits\":%" PRId64
-               ",\"files\":%" PRId64 ",\"snapshot-id\":%s,\"seconds\":%.3f}\n",
-               in->rows, in->rejected, in->commits, in->files, id, elapsed);
+        putchar('{');
+        print_members(in, stdout, elapsed);
+    } else if (the_app.log_json && !the_app.quiet) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        fprintf(stderr, "{\"event\":\"done\",\"time-ms\":%" PRId64 ",",
+                (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+        print_members(in, stderr, elapsed);
     } else if (!the_app.quiet) {
         fprintf(stderr, "%" PRId64 " row%s in %" PRId64 " file%s and %" PRId64 " commit%s, %.1f s",
                 in->rows, app_plural(in->rows), in->files, app_plural(in->files), in->commits,

@@ -88,6 +88,9 @@ static const opt_spec INGEST_SPECS[] = {
      "without --state"},
     {"kafka-property", 0, OPT_LIST, &ingest_options.kafka_properties, "KEY=VALUE",
      "setting of librdkafka: security.protocol=SASL_SSL"},
+    {"kafka-timeout", 0, OPT_TEXT, &ingest_options.kafka_wait, "TIME",
+     "without --follow: how long a broker or schema registry may be\naway before that is an error "
+     "(default 60s); with it they are\nwaited for"},
     {"schema-registry", 0, OPT_TEXT, &ingest_options.schema_registry, "URL",
      "where the schemas of Avro messages are"},
     {"merge-append", 0, OPT_FLAG, &ingest_options.merge, "",
@@ -245,6 +248,10 @@ int ingest_check_options(int32_t n_inputs) {
         return app_usage("--checkpoint-interval takes a time as 500ms, 10s, 5m, not \"%s\"",
                          o->interval);
     }
+    if (o->kafka_wait != NULL && !read_duration(o->kafka_wait, &o->kafka_wait_ms)) {
+        return app_usage("--kafka-timeout takes a time as 500ms, 10s, 5m, not \"%s\"",
+                         o->kafka_wait);
+    }
     if (o->log != NULL && strcmp(o->log, "json") != 0) {
         return app_usage("--log takes json, not \"%s\"", o->log);
     }
@@ -285,6 +292,7 @@ void ingest_fill_source(ingest *in, tarn_source_options *o) {
     o->kafka_properties_json = in->kafka_properties;
     o->kafka_group = in->kafka_group;
     o->kafka_balance = c->kafka_balance;
+    o->kafka_timeout_ms = c->kafka_wait_ms;
     o->schema_registry = c->schema_registry;
     o->key = in->key != NULL ? in->key : c->upsert || ingest_is_change_stream() ? c->key : NULL;
     if (c->follow && c->interval_ms < 0) {

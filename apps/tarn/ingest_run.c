@@ -266,11 +266,23 @@ static void name_input(const ingest *in, tarn_code code) {
     }
 }
 
+/* Rows as people count them: an update of an envelope is one change, though its row before it is
+ * with it. */
+static int64_t count_rows(const uint8_t *kinds, int64_t n) {
+    const char *format = ingest_options.format;
+    bool envelopes = kinds != NULL && format != NULL && strncmp(format, "debezium", 8) == 0;
+    int64_t rows = n;
+    for (int64_t i = 0; envelopes && i < n; i++) {
+        rows -= kinds[i] == 1; /* update-before */
+    }
+    return rows;
+}
+
 /* Takes schema and array. */
 static tarn_code write_rows(ingest *in, struct ArrowSchema *schema, struct ArrowArray *array,
                             const uint8_t *kinds) {
     tarn_code code = ingest_options.evolve ? ingest_evolve(in, schema) : TARN_OK;
-    int64_t rows = array->length;
+    int64_t rows = count_rows(kinds, array->length);
     if (code == TARN_OK) {
         code = kinds != NULL ? tarn_sink_write_changes(in->sink, schema, array, kinds, &the_app.err)
                              : tarn_sink_write(in->sink, schema, array, &the_app.err);

@@ -179,10 +179,9 @@ static void warn_if_there(const ingest *in) {
     bool asked = c->schema != NULL || c->partition_by != NULL || c->sort_by != NULL ||
                  c->identifiers != NULL || c->properties.count > 0;
     if (asked && !the_app.quiet) {
-        fprintf(
-            stderr,
-            "tarn: table %s exists and stays as it is: the options of --create are not applied\n",
-            in->table_name);
+        app_say("warning",
+                "table %s exists and stays as it is: the options of --create are not applied",
+                in->table_name);
     }
 }
 

@@ -197,8 +197,9 @@ static void log_event(void *ctx, tarn_log_level level, const char *room, const c
                       const char *text) {
     (void)ctx;
     if (the_app.verbose || level <= TARN_LOG_WARN) {
-        fprintf(stderr, "tarn: %s%s (%s: %s)\n", level <= TARN_LOG_WARN ? "warning: " : "", text,
-                room, event);
+        bool warning = level <= TARN_LOG_WARN;
+        app_say(warning ? "warning" : "info", "%s%s (%s: %s)",
+                warning && !the_app.log_json ? "warning: " : "", text, room, event);
     }
 }
 
@@ -234,7 +235,7 @@ static int end_output(int status) {
     bool last = fflush(stdout) != 0;
     int why = errno;
     if ((last || ferror(stdout) != 0) && status == 0 && !is_reader_gone()) {
-        fprintf(stderr, "tarn: could not write standard output: %s\n",
+        app_say("error", "could not write standard output: %s",
                 last ? strerror(why) : "an earlier part of it was not taken");
         status = TARN_IO;
     }
@@ -245,6 +246,17 @@ static int run_command(size_t i, int argc, char **argv) {
     int status = COMMANDS[i].run(argc, argv);
     app_close();
     return status;
+}
+
+/* Before options are read, so that what is wrong with them is said in the same way. */
+static bool wants_json_log(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--log=json") == 0 ||
+            (strcmp(argv[i], "--log") == 0 && i + 1 < argc && strcmp(argv[i + 1], "json") == 0)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int run(int argc, char **argv) {
@@ -269,6 +281,7 @@ static int run(int argc, char **argv) {
     if (strcmp(argv[1], "man") == 0) {
         return print_man();
     }
+    the_app.log_json = wants_json_log(argc, argv);
     int at = opt_take_globals(argc, argv);
     if (at < 0 || at == argc) {
         return at < 0 ? TARN_INVALID : app_usage("no command was given (see tarn --help)");

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app.h"
+
 /* "tarn ls: ..." on stderr. */
 static void complain(const opt_command *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 static void complain(const opt_command *command, const char *fmt, ...) {
     va_list args;
-    fprintf(stderr, "tarn%s%s: ", command->name[0] != '\0' ? " " : "", command->name);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    app_say_list(command->name, "error", fmt, args);
     va_end(args);
-    fprintf(stderr, "\n");
 }
 
 static const opt_spec *find_in(const opt_spec *specs, size_t n, const char *name, size_t len,

@@ -73,7 +73,7 @@ static bool look_in(const char *folder, const char *name, const char **uri, cons
             take_all(&document, catalog, more);
             yaml_document_delete(&document);
         } else {
-            fprintf(stderr, "tarn: %s line %zu: %s\n", path, parser.problem_mark.line + 1,
+            app_say("warning", "%s line %zu: %s", path, parser.problem_mark.line + 1,
                     parser.problem != NULL ? parser.problem : "not YAML");
         }
         yaml_parser_delete(&parser);

@@ -31,12 +31,15 @@ typedef struct tarn_source_options {
     const char *key; /* columns, comma separated, that no row may lack, whatever it does: one that
                         lacks them is a bad row (tarn_sink_key says a sink's). NULL: none. @borrow
                         @since 0.2 */
+    int64_t kafka_timeout_ms; /* without follow: how long a broker, or the schema registry, may be
+                                 away before that is an error (IO); 0: 60000, -1: for ever. With
+                                 follow it is waited for. @since 0.2 */
 } tarn_source_options;
 
 #define TARN_SOURCE_OPTIONS_INIT                                                                   \
     {                                                                                              \
         sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL, NULL, false, \
-            false, NULL                                                                            \
+            false, NULL, 0                                                                         \
     }
 
 /* Folders give each file once, by name, when it has its name: one that begins with a dot or an

@@ -56,6 +56,7 @@ static tarn_code open_source(tarn_source *s, const char *const *inputs, int32_t 
     options.schema_registry = o->schema_registry;
     options.kafka_group = o->kafka_group;
     options.kafka_balance = o->kafka_balance;
+    options.kafka_timeout_ms = o->kafka_timeout_ms;
     if (o->file.schema != NULL) {
         TRY(type_from_arrow(&s->arena, o->file.schema, &options.root, err));
     }

@@ -20,7 +20,8 @@ bool kafka_is_location(const char *input) {
 #include <stdio.h>
 
 #define ASK_MS        5000
-#define TELL_MS       5000  /* between warnings about brokers */
+#define TELL_MS       60000 /* between warnings about brokers that come and go */
+#define PATIENCE_MS   60000 /* without follow, where the caller says nothing */
 #define PARTITIONS_MS 30000 /* between looks for new partitions */
 
 int64_t kafka_now_ms(const kafka_source *k) {
@@ -59,8 +60,49 @@ static tarn_code split_location(kafka_source *k, tarn_error *err) {
 
 /* ---- settings ---- */
 
+void kafka_trouble(kafka_source *k, const char *what, const char *why) {
+    int64_t now = kafka_now_ms(k);
+    (void)snprintf(k->trouble, sizeof k->trouble, "%s%s%s", what, what[0] != '\0' ? ": " : "", why);
+    if (k->away_ms == 0 && (k->told_ms == 0 || now - k->told_ms >= TELL_MS)) {
+        k->told_ms = now;
+        env_log(k->setup->env, TARN_LOG_WARN, "source", "kafka", "%s: %s; waiting for it",
+                k->location, k->trouble);
+    }
+    k->away_ms = k->away_ms != 0 ? k->away_ms : now;
+}
+
+void kafka_came(kafka_source *k) {
+    k->away_ms = 0;
+}
+
+static int64_t patience_of(const kafka_source *k) {
+    int64_t ms = k->setup->kafka_timeout_ms;
+    return ms != 0 ? ms : PATIENCE_MS;
+}
+
+tarn_code kafka_patience(const kafka_source *k, tarn_error *err) {
+    int64_t most = patience_of(k);
+    if (k->setup->follow || most < 0 || k->away_ms == 0 || kafka_now_ms(k) - k->away_ms < most) {
+        return TARN_OK;
+    }
+    return err_set(err, TARN_IO, "%s: nothing came for %.1f s: %s%s%s", k->location,
+                   (double)most / 1000, k->trouble, k->detail[0] != '\0' ? "; " : "", k->detail);
+}
+
+/* How long one question may take. */
+static int ask_ms(const kafka_source *k) {
+    int64_t most = patience_of(k);
+    return k->setup->follow || most < 0 || most > ASK_MS ? ASK_MS : (int)most;
+}
+
+/* Connections that fail are told by errors too, once; here are the words for it. */
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text) {
-    const kafka_source *k = rd_kafka_opaque(rk);
+    kafka_source *k = rd_kafka_opaque(rk);
+    if (strcmp(facility, "FAIL") == 0) {
+        const char *words = text[0] == '[' ? strstr(text, "]: ") : NULL;
+        (void)snprintf(k->detail, sizeof k->detail, "%s", words != NULL ? words + 3 : text);
+        level = 7;
+    }
     env_log(k->setup->env, level <= 3 ? TARN_LOG_WARN : TARN_LOG_DEBUG, "source", facility, "%s",
             text);
 }
@@ -74,10 +116,8 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
                       rd_kafka_err2name(why));
     } else if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
         (void)err_set(&k->failed, TARN_DENIED, "%s: %s", k->location, reason);
-    } else if (kafka_now_ms(k) - k->told_ms >= TELL_MS) {
-        k->told_ms = kafka_now_ms(k);
-        env_log(k->setup->env, TARN_LOG_WARN, "source", "kafka", "%s: %s; waiting for it",
-                k->location, reason);
+    } else {
+        kafka_trouble(k, "", reason);
     }
 }
 
@@ -274,11 +314,7 @@ tarn_code kafka_broker_error(kafka_source *k, rd_kafka_resp_err_t why, const cha
         break;
     }
     *again = true;
-    if (kafka_now_ms(k) - k->told_ms >= TELL_MS) {
-        k->told_ms = kafka_now_ms(k);
-        env_log(k->setup->env, TARN_LOG_WARN, "source", "kafka", "%s: %s: %s; trying again",
-                k->location, what, rd_kafka_err2str(why));
-    }
+    kafka_trouble(k, what, rd_kafka_err2str(why));
     return TARN_OK;
 }
 
@@ -290,7 +326,7 @@ static tarn_code list_topic(kafka_source *k, const char *topic, bool *again, tar
     if (handle == NULL) {
         return err_set(err, TARN_INVALID, "%s: %s is no name of a topic", k->location, topic);
     }
-    rd_kafka_resp_err_t why = rd_kafka_metadata(k->rk, 0, handle, &found, ASK_MS);
+    rd_kafka_resp_err_t why = rd_kafka_metadata(k->rk, 0, handle, &found, ask_ms(k));
     if (why == RD_KAFKA_RESP_ERR_NO_ERROR && found->topic_cnt == 1) {
         why = found->topics[0].err;
     }
@@ -320,7 +356,7 @@ static tarn_code ask_group(kafka_source *k, const kafka_partition *p, int64_t *o
     }
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
     (void)rd_kafka_topic_partition_list_add(list, p->topic, p->id);
-    rd_kafka_resp_err_t why = rd_kafka_committed(k->rk, list, ASK_MS);
+    rd_kafka_resp_err_t why = rd_kafka_committed(k->rk, list, ask_ms(k));
     if (why != RD_KAFKA_RESP_ERR_NO_ERROR) {
         code = kafka_broker_error(k, why, "the consumer group", again, err);
     } else if (list->elems[0].offset >= 0) {
@@ -355,7 +391,7 @@ tarn_code kafka_place(kafka_source *k, kafka_partition *p, bool is_new, bool *ag
     int64_t high;
     int64_t group = -1;
     rd_kafka_resp_err_t why =
-        rd_kafka_query_watermark_offsets(k->rk, p->topic, p->id, &low, &high, ASK_MS);
+        rd_kafka_query_watermark_offsets(k->rk, p->topic, p->id, &low, &high, ask_ms(k));
     if (why != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return kafka_broker_error(k, why, p->topic, again, err);
     }
@@ -421,12 +457,15 @@ static tarn_code start(kafka_source *k, int64_t timeout_ms, tarn_error *err) {
             TRY(kafka_assign(k, err));
             k->started = true;
             k->looked_ms = kafka_now_ms(k);
-        } else if (timeout_ms >= 0 && kafka_now_ms(k) >= until) {
-            break;
-        } else {
-            (void)rd_kafka_poll(k->rk, 0);
-            env_sleep_ms(k->setup->env, 100);
+            kafka_came(k);
+            continue;
         }
+        (void)rd_kafka_poll(k->rk, 0); /* what went wrong is told */
+        TRY(kafka_patience(k, err));
+        if (timeout_ms >= 0 && kafka_now_ms(k) >= until) {
+            break;
+        }
+        env_sleep_ms(k->setup->env, 100);
     }
 done:
     return code;
@@ -466,6 +505,7 @@ tarn_code kafka_message_error(kafka_source *k, const rd_kafka_message_t *m, tarn
     kafka_partition *p = kafka_find_partition(k, topic, m->partition);
     bool again = false;
     if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        kafka_came(k);
         if (p != NULL && p->end >= 0 && m->offset >= p->end) {
             p->done = true;
         }
@@ -489,6 +529,7 @@ static bool note_message(kafka_source *k, const rd_kafka_message_t *m) {
         }
         return false;
     }
+    kafka_came(k);
     p->seen = m->offset + 1;
     p->done = p->end >= 0 && p->seen >= p->end;
     return true;
@@ -512,6 +553,10 @@ tarn_code kafka_take(kafka_source *k, int64_t timeout_ms, rd_kafka_message_t **o
             return err->code;
         }
         if (m == NULL) {
+            code = kafka_patience(k, err);
+            if (code != TARN_OK) {
+                return code;
+            }
             if (timeout_ms >= 0 && timeout_ms <= wait) {
                 return TARN_OK;
             }

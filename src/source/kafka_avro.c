@@ -195,6 +195,7 @@ static tarn_code gather_run(kafka_source *k, int64_t timeout_ms, tarn_error *err
         }
         if (good && a->n == 0) {
             TRY(begin_run(k, id, err));
+            kafka_came(k);
             run = id;
         }
         TRY(good ? add_message(k, a->held, err) : pass_message(k, a->held, err));
@@ -206,10 +207,12 @@ static tarn_code gather_run(kafka_source *k, int64_t timeout_ms, tarn_error *err
     a->ended = a->n == 0 && a->held == NULL && kafka_all_done(k);
 done:
     if (code == TARN_IO && a->n == 0) { /* the registry will be there again */
-        env_log(a->env, TARN_LOG_WARN, "source", "registry", "%s; trying again", err->message);
+        kafka_trouble(k, "the schema registry", err->message);
         err_reset(err);
-        env_sleep_ms(a->env, 200);
-        return TARN_OK;
+        code = kafka_patience(k, err);
+        if (code == TARN_OK) {
+            env_sleep_ms(a->env, 200);
+        }
     }
     return code;
 }

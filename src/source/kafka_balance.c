@@ -207,6 +207,7 @@ static tarn_code place_all(kafka_source *k, tarn_error *err) {
         TRY(kafka_assign(k, err));
         k->started = true;
         k->phase = KAFKA_READS;
+        kafka_came(k);
     }
 done:
     return code;
@@ -231,6 +232,7 @@ tarn_code kafka_balance_start(kafka_source *k, int64_t timeout_ms, tarn_error *e
         }
         int64_t left = timeout_ms < 0 ? POLL_MS : until - kafka_now_ms(k);
         TRY(poll_group(k, left > POLL_MS ? POLL_MS : left > 0 ? left : 0, err));
+        TRY(kafka_patience(k, err));
         if (timeout_ms >= 0 && kafka_now_ms(k) >= until) {
             break;
         }

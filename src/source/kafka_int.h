@@ -51,7 +51,10 @@ struct kafka_source {
     bool latest;
     bool started;
     int64_t looked_ms; /* for new partitions */
-    int64_t told_ms;   /* of trouble with brokers */
+    int64_t away_ms;   /* since when there was trouble and nothing came; 0: none */
+    int64_t told_ms;   /* of it */
+    char trouble[256]; /* what it was last */
+    char detail[256];  /* of the connection that failed last */
     tarn_buf origins;  /* of messages that are being decoded, oldest first */
     int64_t n_given;   /* of them, given as rows and forgotten, since the beginning */
     tarn_error failed; /* of a callback */
@@ -84,6 +87,11 @@ kafka_partition *kafka_find_partition(const kafka_source *k, const char *topic, 
 tarn_code kafka_add_partition(kafka_source *k, const char *topic, int32_t id, kafka_partition **out,
                               tarn_error *err) TARN_MUST_USE;      /* topic lives on */
 const char *kafka_own_topic(const kafka_source *k, tarn_str name); /* NULL: none of them */
+/* Trouble that may pass: told once, until something comes (kafka_came). Patience ends it without
+ * follow: IO. */
+void kafka_trouble(kafka_source *k, const char *what, const char *why);
+void kafka_came(kafka_source *k);
+tarn_code kafka_patience(const kafka_source *k, tarn_error *err) TARN_MUST_USE;
 /* Trouble that passes is told, and *again set; the rest is the caller's. */
 tarn_code kafka_broker_error(kafka_source *k, rd_kafka_resp_err_t why, const char *what,
                              bool *again, tarn_error *err) TARN_MUST_USE;

@@ -26,6 +26,7 @@ struct piece_reader {
     const tarn_type *root;   /* with ids; the column of kinds too */
     const tarn_type *output; /* without it */
     int32_t kind_at;
+    bool guessing; /* the piece told of no column: the next one is asked again */
     tarn_projection *to_output;
     tarn_buf bytes;
     bool ended;
@@ -281,6 +282,28 @@ done:
     return code;
 }
 
+/* Columns that the piece suggests; of one that has bad records alone, or none that say a column,
+ * nothing is known: its records are read as having none. */
+static tarn_code guess_root(piece_reader *r, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_type *root = NULL;
+    tarn_error why = TARN_ERROR_INIT;
+    code = infer_piece(r, &root, &why);
+    if (code != TARN_OK && (code != TARN_INVALID || r->request.text.kind == TEXT_CSV)) {
+        if (err != NULL) {
+            *err = why;
+        }
+        return code;
+    }
+    r->guessing = code != TARN_OK || root->n_fields == 0;
+    if (r->guessing) {
+        root = type_struct(&r->arena, NULL, 0);
+    }
+    code = root != NULL ? set_root(r, root, err) : err_nomem(err);
+    r->request.text.scalars_as_text = true;
+    return code;
+}
+
 /* A CSV file's header may have columns that the schema lacks, and then says so at once. */
 static tarn_code grow_by_header(piece_reader *r, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -295,16 +318,13 @@ done:
 
 static tarn_code begin_piece(piece_reader *r, size_t whole, tarn_error *err) {
     tarn_code code = TARN_OK;
-    const tarn_type *root = NULL;
     buf_reset(&r->piece);
     TRY(buf_append_str(&r->piece, buf_str(&r->head), err));
     TRY(buf_append(&r->piece, r->bytes.data, whole, err));
     memmove(r->bytes.data, r->bytes.data + whole, r->bytes.len - whole);
     r->bytes.len -= whole;
     if (r->root == NULL) {
-        TRY(infer_piece(r, &root, err));
-        TRY(set_root(r, root, err));
-        r->request.text.scalars_as_text = true;
+        TRY(guess_root(r, err));
     } else if (r->request.grow && r->request.text.kind == TEXT_CSV && r->at.bytes == 0) {
         TRY(grow_by_header(r, err));
     }
@@ -375,6 +395,8 @@ static tarn_code next_of_piece(piece_reader *r, tarn_batch *out, tarn_error *err
     TRY(tell_rejects(r, err));
     if (batch_rows(&batch) == 0) {
         end_piece(r);
+        r->root = r->guessing ? NULL : r->root;
+        r->guessing = false;
     } else if (r->kind_at >= 0) {
         TRY(project_apply(r->to_output, r->env, &batch, out, err));
     } else {
@@ -457,7 +479,7 @@ void piece_reader_position(const piece_reader *r, file_position *out) {
 }
 
 const tarn_type *piece_reader_root(const piece_reader *r) {
-    return r->root;
+    return r->guessing ? NULL : r->root;
 }
 
 tarn_code piece_reader_open(byte_feed *feed, const piece_request *request, piece_reader **out,

@@ -71,6 +71,7 @@ static tarn_code copy_options(source_setup *setup, const source_options *o, tarn
     setup->schema_registry = o->schema_registry;
     setup->kafka_group = o->kafka_group;
     setup->kafka_balance = o->kafka_balance;
+    setup->kafka_timeout_ms = o->kafka_timeout_ms;
     TRY(keep_text(setup, &setup->file.format, err));
     TRY(keep_text(setup, &setup->file.compression, err));
     TRY(keep_text(setup, &setup->file.csv_delimiter, err));

@@ -20,7 +20,9 @@ typedef struct source_options {
     const char *kafka_group;             /* told what was committed, where no property
                                             group.id is; NULL: "tarn" */
     const char *schema_registry;         /* URL; NULL: none */
-    const tarn_str *keys; /* columns that no row may lack, whatever it does: it is a bad row */
+    int64_t kafka_timeout_ms; /* without follow: how long a broker or registry may be away; 0: 60
+                                 s; -1: for ever */
+    const tarn_str *keys;     /* columns that no row may lack, whatever it does: it is a bad row */
     int32_t n_keys;
     bool kafka_balance; /* partitions are shared with the group's other members: see
                            kafka_balance.c and sink/shared_offsets.h */

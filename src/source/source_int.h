@@ -22,6 +22,7 @@ typedef struct source_setup {
     const char *const *kafka_properties;
     const char *kafka_group;
     bool kafka_balance;
+    int64_t kafka_timeout_ms; /* 0: as by default; -1: for ever */
     const char *schema_registry;
     bool pieces; /* pipes are read as they come, since the caller does not want to wait */
 } source_setup;

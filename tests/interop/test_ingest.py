@@ -192,7 +192,10 @@ def metrics_and_log():
     with Workshop() as shop:
         write(shop, "a.ndjson", lines({"id": i} for i in range(10)) + "bad\n")
         answer = shop.tarn("ingest", "ns.t", "a.ndjson", "--create", "--on-bad-row", "skip", "--metrics", "m.txt", "--log", "json", "--checkpoint-rows", "4")
-        logged = [json.loads(line) for line in answer.err.splitlines() if line.startswith("{")]
+        said = [json.loads(line) for line in answer.err.splitlines()]
+        equal(said[-1]["event"], "done")
+        equal((said[-1]["rows"], said[-1]["rejected"], said[-1]["commits"]), (10, 1, 3))
+        logged = [e for e in said if e["event"] == "checkpoint"]
         equal([e["rows"] for e in logged], [4, 4, 2])
         assert all(abs(e["time-ms"] / 1000 - time.time()) < 600 for e in logged), logged
         equal(logged[-1]["rows-total"], 10)
@@ -203,6 +206,52 @@ def metrics_and_log():
         equal(values['tarn_ingest_rows_total{table="ns.t"}'], "10")
         equal(values['tarn_ingest_commits_total{table="ns.t"}'], "3")
         equal(values['tarn_ingest_rejected_rows_total{table="ns.t"}'], "1")
+        # warnings, refusals and errors are such lines too: of options, of settings, of input, of a table that is there
+        for options, status, event, words in (
+                (["a.ndjson", "--create", "--schema", "id long", "--on-bad-row", "skip"], 0, "warning", "--create are not applied"),
+                (["a.ndjson", "--bogus"], 2, "error", "--bogus"), (["a.ndjson", "--checkpoint-rows", "x"], 2, "error", "checkpoint-rows"),
+                (["a.ndjson", "--deletes", "soft"], 2, "error", "soft"), (["none.ndjson"], 3, "error", "none.ndjson"),
+                (["a.ndjson"], 2, "error", "line 11"), (["a.ndjson", "--checkpoint-rows", "4"], 2, "info", "stay")):
+            answer = shop.tarn("ingest", "ns.t", "--log", "json", "--progress", *options, check=False)
+            said = [json.loads(line) for line in answer.err.splitlines()]
+            equal((options, answer.status), (options, status))
+            assert any(e["event"] == event and words in e["message"] for e in said), (options, said)
+
+
+def changes_are_counted_as_they_came():
+    """An update is one change in the result, in progress and in metrics, whatever it is made of; rows of files stay what they are."""
+    stream, end = changes(300, 30, 8)
+    with Workshop() as shop:
+        write(shop, "d.json", envelopes(stream))
+        answer = shop.tarn("ingest", "ns.t", "d.json", "--create", "--schema", "id long not null, v string", "--format", "debezium-json", "--key", "id",
+                           "--deletes", "equality", "--metrics", "m.txt", "--checkpoint-rows", "100", "--json")
+        equal(json.loads(answer.out)["rows"], 300)
+        with open(shop.path("m.txt")) as file:
+            values = dict(line.split(" ")[:2] for line in file if not line.startswith("#"))
+        equal(int(values['tarn_ingest_rows_total{table="ns.t"}']), 300)
+        equal(int(values['tarn_ingest_rows_written_total{table="ns.t"}']), sum(a is not None for _, _, a in stream))
+        equal(table(shop, "ns.t"), end)
+
+
+def an_absent_broker():
+    """Without --follow an error that names broker and topic, within the time that was given; with it a wait that is told once."""
+    with Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long")
+        start = time.monotonic()
+        answer = shop.tarn("ingest", "ns.t", "kafka://127.0.0.1:1/events", "--kafka-timeout", "1500ms", check=False)
+        if "Kafka was not built in" in answer.err:
+            return
+        equal(answer.status, 7)
+        must_refuse(answer, "127.0.0.1:1", "events", "refused")
+        assert time.monotonic() - start < 30, "it took %.1f s" % (time.monotonic() - start)
+        must_refuse(shop.tarn("ingest", "ns.t", "kafka://127.0.0.1:1/events", "--kafka-timeout", "soon", check=False), "--kafka-timeout")
+        process = subprocess.Popen([harness.binary(), "ingest", "ns.t", "kafka://127.0.0.1:1/events", "--follow"], cwd=shop.folder,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(8)  # more than one question to a broker takes
+        assert process.poll() is None, "it did not wait"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        equal(len([line for line in err.splitlines() if "warning" in line]), 1)
 
 
 def bad_input():
@@ -346,6 +395,43 @@ def kafka():
     with_a_cluster("kafka", from_a_topic)
 
 
+def a_bad_first_message():
+    with_a_cluster("a bad first message", bad_first)
+
+
+def bad_first(shop, broker):
+    """Columns come of the messages that are good; bad ones before them are set aside, skipped, or the end, and make no table."""
+    produce = lambda topic, text: subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0"], input=text, text=True, check=True, timeout=60)
+    take = lambda topic, *options, **more: shop.tarn("ingest", "ns." + topic, "kafka://%s/%s" % (broker, topic), "--create", *options, **more)
+    produce("a", 'not json\n[1]\n{"id": 1, "v": "a"}\n{"id": 2, "v": "b"}\n')
+    must_refuse(take("a", check=False), "topic a partition 0 offset 0")
+    must_refuse(shop.cat("ns.a", check=False), "ns.a")
+    take("a", "--rejects", "a.bad")
+    equal(table(shop, "ns.a"), [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+    with open(shop.path("a.bad")) as file:
+        equal([(r["line"], r["row"]) for r in map(json.loads, file)], [(0, "not json"), (1, "[1]")])
+    produce("b", 'garbage\n{"op": "x"}\n{"op": "c", "after": {"id": 1, "v": "a"}}\n')
+    take("b", "--format", "debezium-json", "--key", "id", "--deletes", "equality", "--rejects", "b.bad")
+    equal(table(shop, "ns.b"), [{"id": 1, "v": "a"}])
+    with open(shop.path("b.bad")) as file:
+        equal([r["line"] for r in map(json.loads, file)], [0, 1])
+    produce("c", 'not json\n')
+    must_refuse(take("c", "--rejects", "c.bad", check=False), "columns")
+    must_refuse(shop.cat("ns.c", check=False), "ns.c")
+    take("a", "--on-bad-row", "skip")
+    equal(len(table(shop, "ns.a")), 4)
+    produce("d", 'not json\n')
+    command = [harness.binary(), "ingest", "ns.d", "kafka://%s/d" % broker, "--create", "--follow", "--rejects", "d.bad", "--checkpoint-interval", "50ms"]
+    process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
+    eventually(lambda: os.path.exists(shop.path("d.bad")))
+    time.sleep(1)  # the bad message is most probably read before the good one is there
+    produce("d", '{"id": 1}\n')
+    eventually(lambda: len(shop.cat("ns.d", check=False).out.splitlines()) == 1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    equal((process.returncode, table(shop, "ns.d")), (0, [{"id": 1}]))
+
+
 def from_a_topic(shop, broker):
     """Produced to while the command is killed and started again; then changes with keys and tombstones."""
     rng = random.Random(3)
@@ -457,7 +543,8 @@ def avro_from_topics(shop, broker):
     server.shutdown()
 
 
-CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log, bad_input, rows_without_their_key, kafka, avro_topics]
+CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
+         changes_are_counted_as_they_came, bad_input, rows_without_their_key, an_absent_broker, a_bad_first_message, kafka, avro_topics]
 
 if __name__ == "__main__":
     chosen = set(sys.argv[1:])

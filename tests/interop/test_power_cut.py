@@ -67,7 +67,7 @@ class Job(test_kill.Job):
 def promises(answer):
     """Snapshots that the stream said were committed."""
     events = [json.loads(line) for line in answer.err.splitlines() if line.startswith("{")]
-    return [e["snapshot-id"] for e in events if e["snapshot-id"] is not None]
+    return [e["snapshot-id"] for e in events if e.get("snapshot-id") is not None]
 
 
 def cut_stream(job, at, again, seed):
