@@ -6,10 +6,10 @@
 #include "commands.h"
 
 static struct {
-    const char *format, *output, *from, *ref, *key;
-    int64_t to;
+    const char *format, *output, *from, *ref, *key, *columns, *where;
+    int64_t to, limit;
     bool net;
-} changes_options = {.to = -1};
+} changes_options = {.to = -1, .limit = -1};
 
 static const opt_spec CHANGES_SPECS[] = {
     {"from", 0, OPT_TEXT, &changes_options.from, "ID",
@@ -20,6 +20,11 @@ static const opt_spec CHANGES_SPECS[] = {
      "rows of one key that a commit deletes and inserts are updates\n(default: the table's "
      "identifier fields)"},
     {"net", 0, OPT_FLAG, &changes_options.net, "", "only what is left of all commits together"},
+    {"columns", 0, OPT_TEXT, &changes_options.columns, "NAMES",
+     "comma separated; dotted for nested ones; _change_type and its\nkin too"},
+    {"where", 'w', OPT_TEXT, &changes_options.where, "FILTER",
+     "only changes for which this is true (of an update each of its\ntwo rows by itself)"},
+    {"limit", 'n', OPT_NUMBER, &changes_options.limit, "N", "at most N rows"},
     {"format", 'f', OPT_TEXT, &changes_options.format, "NAME",
      "ndjson, csv or table (default: table on a terminal, else ndjson)"},
     {"output", 'o', OPT_TEXT, &changes_options.output, "FILE",
@@ -35,7 +40,8 @@ const opt_command changes_command = {
     "only "
     "moved to other files are left out,\nand so are commits that replace files.\n\nExamples:\n"
     "  tarn changes app.users --from 3051729675574597004\n"
-    "  tarn changes app.users --from 3051729675574597004 --net --key id",
+    "  tarn changes app.users --from 3051729675574597004 --net --key id\n"
+    "  tarn changes app.users --where \"_change_type = 'DELETE'\" --columns id,_commit_snapshot_id",
     1,
     1,
     CHANGES_SPECS,
@@ -64,6 +70,9 @@ int cmd_changes(int argc, char **argv) {
     o.ref = changes_options.ref;
     o.key = changes_options.key;
     o.net = changes_options.net;
+    o.columns = changes_options.columns;
+    o.where = changes_options.where;
+    o.limit = changes_options.limit;
     const char *output = changes_options.output != NULL ? changes_options.output : "-";
     tarn_code code =
         changes_options.output != NULL ? TARN_OK : app_check_format(changes_options.format);

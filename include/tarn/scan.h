@@ -62,10 +62,15 @@ typedef struct tarn_changes_options {
                                  commit are told as updates; NULL: the identifier fields. @borrow */
     bool net;                 /* only what is left of all commits, as one change */
     int64_t batch_rows;       /* 0: 16384 */
+    /* Of the changes so told, _change_type and its kin too; as of tarn_scan_options. where takes
+     * the two rows of an update each by itself. @since 0.2 */
+    const char *columns; /* @borrow */
+    const char *where;   /* @borrow */
+    int64_t limit;       /* -1: all */
 } tarn_changes_options;
 
 #define TARN_CHANGES_OPTIONS_INIT                                                                  \
-    { sizeof(tarn_changes_options), 0, -1, NULL, NULL, false, 0 }
+    { sizeof(tarn_changes_options), 0, -1, NULL, NULL, false, 0, NULL, NULL, -1 }
 
 /* Rows that commits inserted and deleted, in commit order, deleted ones first, as an Arrow stream:
  * the table's columns, _change_type (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER),

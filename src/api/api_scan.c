@@ -264,6 +264,9 @@ static tarn_code open_changes(stream_state *s, const tarn_changes_options *o, ta
     options.to_snapshot_id = s->options.snapshot_id;
     options.net = o->net;
     options.batch_rows = o->batch_rows;
+    options.limit = o->limit;
+    TRY(api_names(&s->arena, o->columns, &options.columns, &options.n_columns, err));
+    TRY(api_filter(&s->arena, o->where, &options.filter, err));
     if (o->key != NULL) {
         TRY(api_names(&s->arena, o->key, &options.key, &options.n_key, err));
     }

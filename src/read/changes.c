@@ -12,6 +12,7 @@
 #include "read/history.h"
 #include "read/plan_deletes.h"
 #include "read/row_bag.h"
+#include "read/row_choice.h"
 
 #define CHANGE_COLUMNS 3
 
@@ -39,7 +40,8 @@ struct changes {
     tarn_store *store;
     changes_options options;
     tarn_arena arena;
-    const tarn_type *root, *output;
+    const tarn_type *root, *whole; /* the table's columns; with those of changes */
+    row_choice choice;
     int32_t *key_ids;
     int32_t n_key_ids;
     commit_step *steps;
@@ -408,7 +410,7 @@ done:
 /* batch's columns and the three. */
 static tarn_code add_columns(changes *c, tarn_batch *batch, const uint8_t *types, tarn_batch *out,
                              tarn_error *err) {
-    const int32_t n = c->output->n_fields;
+    const int32_t n = c->whole->n_fields;
     tarn_code code = TARN_OK;
     struct ArrowArray *columns = env_calloc(c->env, (size_t)n, sizeof *columns);
     if (columns == NULL) {
@@ -422,7 +424,7 @@ static tarn_code add_columns(changes *c, tarn_batch *batch, const uint8_t *types
         columns[i] = *batch->array.children[i];
         batch->array.children[i]->release = NULL;
     }
-    code = batch_assemble(c->env, c->output, batch_rows(batch), columns, out, err);
+    code = batch_assemble(c->env, c->whole, batch_rows(batch), columns, out, err);
 done:
     for (int32_t i = 0; i < n; i++) {
         if (columns[i].release != NULL) {
@@ -490,7 +492,7 @@ tarn_code changes_next(changes *c, tarn_batch *out, tarn_error *err) {
     tarn_batch batch;
     memset(out, 0, sizeof *out);
     memset(&batch, 0, sizeof batch);
-    while (batch_rows(out) == 0 && c->step < c->n_steps) {
+    while (batch_rows(out) == 0 && c->step < c->n_steps && c->choice.left != 0) {
         TRY(env_check_cancel(c->env, err));
         if (!c->open) {
             TRY(open_step(c, err));
@@ -502,10 +504,14 @@ tarn_code changes_next(changes *c, tarn_batch *out, tarn_error *err) {
         } else {
             TRY(give_batch(c, &batch, out, err));
             batch_release(&batch);
+            TRY(row_choice_apply(&c->choice, out, err));
         }
     }
 done:
     batch_release(&batch);
+    if (code != TARN_OK) {
+        batch_release(out);
+    }
     return code;
 }
 
@@ -565,6 +571,16 @@ static tarn_code find_keys(changes *c, tarn_error *err) {
     return TARN_OK;
 }
 
+static tarn_code choose_rows(changes *c, tarn_error *err) {
+    scan_options asked;
+    memset(&asked, 0, sizeof asked);
+    asked.columns = c->options.columns;
+    asked.n_columns = c->options.n_columns;
+    asked.filter = c->options.filter;
+    asked.limit = c->options.limit;
+    return row_choice_init(&c->choice, &c->arena, c->whole, &asked, "changes", err);
+}
+
 static tarn_code prepare(changes *c, tarn_error *err) {
     const tarn_metadata *m = c->options.metadata;
     const tarn_type added = {
@@ -579,7 +595,8 @@ static tarn_code prepare(changes *c, tarn_error *err) {
         }
     }
     c->root = metadata_schema(m)->root;
-    TRY(columns_merge(&c->arena, c->root, &added, &c->output, err));
+    TRY(columns_merge(&c->arena, c->root, &added, &c->whole, err));
+    TRY(choose_rows(c, err));
     TRY(find_keys(c, err));
     TRY(digester_init(&c->row_digests, c->env, c->root, NULL, 0, err));
     TRY(digester_init(&c->key_digests, c->env, c->root, c->key_ids, c->n_key_ids, err));
@@ -611,7 +628,7 @@ tarn_code changes_open(tarn_env *env, tarn_store *store, const changes_options *
 }
 
 const tarn_type *changes_type(const changes *c) {
-    return c->output;
+    return c->choice.output;
 }
 
 void changes_close(changes *c) {

@@ -24,6 +24,12 @@ typedef struct changes_options {
     int32_t n_key;
     bool net;           /* the difference between the two snapshots alone, as of the later one */
     int64_t batch_rows; /* 0: 16384 */
+    /* Of the rows so told, the added columns too; a filter takes the two rows of an update each by
+     * itself. */
+    const tarn_str *columns; /* none: all */
+    int32_t n_columns;
+    const tarn_expr *filter; /* unbound; NULL: all */
+    int64_t limit;           /* -1: all */
 } changes_options;
 
 typedef struct changes changes;

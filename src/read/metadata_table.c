@@ -109,25 +109,6 @@ static tarn_code collect_manifests(metadata_table *t, tarn_error *err) {
                                                     &t->n_manifests, err);
 }
 
-static tarn_code apply_options(metadata_table *t, const scan_options *o, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    project_options plain;
-    memset(&plain, 0, sizeof plain);
-    plain.file = "metadata table";
-    plain.whole = true;
-    t->rows_left = o->limit;
-    TRY(columns_select(&t->arena, t->root, o->columns, o->n_columns, o->case_insensitive,
-                       &t->output, err));
-    if (o->filter != NULL) {
-        TRY(expr_bind(&t->arena, o->filter, t->root, !o->case_insensitive, &t->filter, err));
-    }
-    if (t->output != t->root) {
-        TRY(project_plan(&t->arena, t->root, t->output, &plain, &t->to_output, err));
-    }
-done:
-    return code;
-}
-
 tarn_code metadata_table_open(tarn_env *env, tarn_store *store, const tarn_metadata *m,
                               tarn_str metadata_location, tarn_str name,
                               const scan_options *options, metadata_table **out, tarn_error *err) {
@@ -145,7 +126,7 @@ tarn_code metadata_table_open(tarn_env *env, tarn_store *store, const tarn_metad
     TRY(pick_snapshot(t, options->snapshot_id, err));
     TRY(metadata_partition_type(t, err));
     TRY(metadata_table_root(t, &t->root, err));
-    TRY(apply_options(t, options, err));
+    TRY(row_choice_init(&t->choice, &t->arena, t->root, options, "metadata table", err));
     TRY(collect_manifests(t, err));
     *out = t;
     t = NULL;
@@ -155,7 +136,7 @@ done:
 }
 
 const tarn_type *metadata_table_type(const metadata_table *t) {
-    return t->output;
+    return t->choice.output;
 }
 
 static bool wants_manifest(const metadata_table *t, const tarn_manifest *manifest) {
@@ -204,48 +185,6 @@ static tarn_code next_chunk(metadata_table *t, tarn_builder *b, bool *more, tarn
     return metadata_rows_small(t, b, err);
 }
 
-static tarn_code cut_rows(metadata_table *t, tarn_batch *batch, tarn_error *err) {
-    tarn_batch cut;
-    if (t->rows_left < 0 || batch_rows(batch) <= t->rows_left) {
-        return TARN_OK;
-    }
-    tarn_code code = batch_slice(t->env, batch, 0, t->rows_left, &cut, err);
-    if (code == TARN_OK) {
-        batch_release(batch);
-        batch_move(batch, &cut);
-    }
-    return code;
-}
-
-static tarn_code filter_rows(metadata_table *t, tarn_batch *batch, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    tarn_batch next;
-    memset(&next, 0, sizeof next);
-    if (t->filter != NULL && batch_rows(batch) > 0) {
-        uint8_t *bits = env_alloc(t->env, bit_bytes(batch_rows(batch)) + 8);
-        if (bits == NULL) {
-            return err_nomem(err);
-        }
-        code = expr_eval(t->env, t->filter, batch, bits, NULL, err);
-        if (code == TARN_OK) {
-            code = batch_filter(t->env, batch, bits, &next, err);
-        }
-        env_free(t->env, bits);
-        if (code != TARN_OK) {
-            return code;
-        }
-        batch_release(batch);
-        batch_move(batch, &next);
-    }
-    if (t->to_output != NULL && batch_rows(batch) > 0) {
-        TRY(project_apply(t->to_output, t->env, batch, &next, err));
-        batch_move(batch, &next);
-    }
-    TRY(cut_rows(t, batch, err));
-done:
-    return code;
-}
-
 tarn_code metadata_table_next(metadata_table *t, tarn_batch *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_builder b;
@@ -254,17 +193,16 @@ tarn_code metadata_table_next(metadata_table *t, tarn_batch *out, tarn_error *er
     memset(&b, 0, sizeof b);
     memset(&batch, 0, sizeof batch);
     memset(out, 0, sizeof *out);
-    while (more && batch_rows(&batch) == 0 && t->rows_left != 0) {
+    while (more && batch_rows(&batch) == 0 && t->choice.left != 0) {
         batch_release(&batch);
         TRY(env_check_cancel(t->env, err));
         TRY(builder_init(&b, t->env, t->root, err));
         TRY(next_chunk(t, &b, &more, err));
         TRY(builder_finish_batch(&b, &batch, err));
         builder_release(&b);
-        TRY(filter_rows(t, &batch, err));
+        TRY(row_choice_apply(&t->choice, &batch, err));
     }
     if (batch_rows(&batch) > 0) {
-        t->rows_left -= t->rows_left > 0 ? batch_rows(&batch) : 0;
         batch_move(out, &batch);
     }
 done:

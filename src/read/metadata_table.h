@@ -4,6 +4,7 @@
 #define READ_METADATA_TABLE_H
 
 #include "read/read_int.h"
+#include "read/row_choice.h"
 
 typedef enum metadata_kind {
     META_SNAPSHOTS,
@@ -31,12 +32,8 @@ struct metadata_table {
     const tarn_type *metrics_type;   /* struct of readable metrics */
     const tarn_manifest *manifests;  /* that the rows come from */
     int32_t n_manifests;
-    int32_t at; /* next manifest or snapshot; 1 when a table of one chunk was given */
-    /* asked for */
-    const tarn_type *output;
-    const tarn_expr *filter;
-    tarn_projection *to_output;
-    int64_t rows_left;
+    int32_t at;        /* next manifest or snapshot; 1 when a table of one chunk was given */
+    row_choice choice; /* what is asked for of root's rows */
 };
 
 /* The struct of the table's rows, with ids. */

@@ -129,6 +129,28 @@ def appends():
         harness.must_refuse(shop.cat("ns.t", "--from", first, check=False), "changed rows")
 
 
+def chosen():
+    """Columns, a filter and a limit take of the changes what they would take of a table of them."""
+    with harness.Workshop() as shop:
+        table = Own(shop, "ns.t", "--property", "write.delete.mode=merge-on-read")
+        random.seed(4)
+        for _ in range(6):
+            table.step()
+        read = lambda *o: shop.tarn("changes", "ns.t", "--key", "id", *o).rows
+        whole = read()
+        assert len({row["_change_type"] for row in whole}) > 2, whole
+        equal(read("--where", "id < 7 and _change_type <> 'INSERT'"), [r for r in whole if r["id"] < 7 and r["_change_type"] != "INSERT"])
+        commit = whole[-1]["_commit_snapshot_id"]
+        equal(read("--where", "_commit_snapshot_id = %d" % commit), [r for r in whole if r["_commit_snapshot_id"] == commit])
+        equal(read("--columns", "_change_type,id"), [{"_change_type": r["_change_type"], "id": r["id"]} for r in whole])
+        equal(read("--columns", "id", "--where", "_change_type = 'DELETE'"), [{"id": r["id"]} for r in whole if r["_change_type"] == "DELETE"])
+        for n in (0, 1, 2, len(whole) - 1, len(whole), len(whole) + 1):
+            equal(read("--limit", n), whole[:n])
+        equal(read("--limit", 3, "--where", "id > 2", "--columns", "id"), [{"id": r["id"]} for r in whole if r["id"] > 2][:3])
+        harness.must_refuse(shop.tarn("changes", "ns.t", "--where", "nothing = 1", check=False), "nothing")
+        harness.must_refuse(shop.tarn("changes", "ns.t", "--columns", "nothing", check=False), "nothing")
+
+
 def follow():
     """Every appended row once, while they are appended."""
     with harness.Workshop() as shop:
@@ -179,6 +201,7 @@ def main(arguments):
     place = "/tarn-fixtures/iceberg"
     root = os.path.abspath(arguments[1]) if arguments[:1] == ["--root"] else os.path.join(harness.FIXTURES, "iceberg")
     case("appends", appends)
+    case("chosen", chosen)
     case("follow", follow)
     modes = ["write.delete.mode", "write.update.mode", "write.merge.mode"]
     for mode in ("copy-on-write", "merge-on-read"):

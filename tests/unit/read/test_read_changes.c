@@ -37,6 +37,7 @@ static changes_options range_of(const read_case *c, int64_t from, int64_t to) {
     options.metadata = c->metadata;
     options.from_snapshot_id = from;
     options.to_snapshot_id = to;
+    options.limit = -1;
     return options;
 }
 
