@@ -39,7 +39,7 @@ static const opt_spec CAT_SPECS[] = {
      "with --follow: look for new snapshots every so often (1000)"},
     {"metadata-table", 0, OPT_TEXT, &cat_options.metadata_table, "NAME",
      "snapshots, history, refs, manifests, files, data_files,\ndelete_files, entries, partitions, "
-     "metadata_log_entries, all_..."},
+     "position_deletes,\nmetadata_log_entries, all_..."},
     {"count", 0, OPT_FLAG, &cat_options.count, "", "print the number of rows only"},
     {"stats", 0, OPT_FLAG, &cat_options.stats, "",
      "say on stderr what was read and what was pruned"},

@@ -505,6 +505,9 @@ tarn_code changes_next(changes *c, tarn_batch *out, tarn_error *err) {
             TRY(give_batch(c, &batch, out, err));
             batch_release(&batch);
             TRY(row_choice_apply(&c->choice, out, err));
+            if (batch_rows(out) == 0) {
+                batch_release(out);
+            }
         }
     }
 done:

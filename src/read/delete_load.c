@@ -24,6 +24,10 @@ static const tarn_field position_fields[] = {
 static const tarn_type position_type = {
     .kind = TARN_STRUCT, .n_fields = 2, .fields = position_fields};
 
+const tarn_type *delete_position_type(void) {
+    return &position_type;
+}
+
 /* What others wrote cannot be our caller's fault. */
 static tarn_code as_corrupt(tarn_code code, tarn_error *err) {
     if (code == TARN_INVALID && err != NULL) {

@@ -20,6 +20,8 @@ typedef struct delete_loader {
     pthread_mutex_t *fill; /* held while targets and sets change */
 } delete_loader;
 
+/* The columns of a position delete file: file_path and pos. */
+const tarn_type *delete_position_type(void);
 /* A position delete file: only the targets' positions are kept. */
 tarn_code load_positions(const delete_loader *l, const tarn_entry *entry,
                          delete_target *const *targets, int32_t n_targets,

@@ -184,9 +184,9 @@ done:
     return code;
 }
 
-static tarn_code read_entries(metadata_table *t, tarn_arena *arena, const tarn_manifest *manifest,
-                              bool live_only, unsigned want, manifest_entries *out,
-                              tarn_error *err) {
+tarn_code metadata_read_entries(metadata_table *t, tarn_arena *arena, const tarn_manifest *manifest,
+                                bool live_only, unsigned want, manifest_entries *out,
+                                tarn_error *err) {
     tarn_code code = TARN_OK;
     io_source *source = NULL;
     manifest_read_options options;
@@ -208,7 +208,8 @@ tarn_code metadata_rows_files(metadata_table *t, const tarn_manifest *manifest, 
     tarn_arena arena;
     manifest_entries entries;
     arena_init(&arena, t->env);
-    TRY(read_entries(t, &arena, manifest, t->kind == META_FILES, MANIFEST_WANT_ALL, &entries, err));
+    TRY(metadata_read_entries(t, &arena, manifest, t->kind == META_FILES, MANIFEST_WANT_ALL,
+                              &entries, err));
     for (int64_t i = 0; i < entries.count; i++) {
         TRY(put_entry(t, b, &entries.items[i], err));
     }
@@ -337,7 +338,7 @@ static tarn_code count_manifest(partition_work *w, const tarn_manifest *manifest
     tarn_arena arena;
     manifest_entries entries;
     arena_init(&arena, w->t->env);
-    TRY(read_entries(w->t, &arena, manifest, true, 0, &entries, err));
+    TRY(metadata_read_entries(w->t, &arena, manifest, true, 0, &entries, err));
     for (int64_t i = 0; i < entries.count; i++) {
         TRY(count_entry(w, &entries.items[i], err));
     }

@@ -24,6 +24,7 @@ static const struct {
     {"entries", META_ENTRIES, false, 3},
     {"all_entries", META_ENTRIES, true, 3},
     {"partitions", META_PARTITIONS, false, 3},
+    {"position_deletes", META_POSITION_DELETES, false, 2},
 };
 #define N_TABLES (sizeof TABLES / sizeof *TABLES)
 
@@ -168,6 +169,9 @@ static tarn_code next_chunk(metadata_table *t, tarn_builder *b, bool *more, tarn
         }
         return TARN_OK;
     }
+    if (t->kind == META_POSITION_DELETES) {
+        return metadata_rows_deletes(t, b, more, err);
+    }
     if (t->kind == META_MANIFESTS && t->all) {
         return next_snapshot(t, b, more, err);
     }
@@ -216,6 +220,7 @@ void metadata_table_close(metadata_table *t) {
         return;
     }
     tarn_env *env = t->env;
+    delete_cursor_free(t->cursor);
     arena_release(&t->arena);
     env_free(env, t);
 }

@@ -14,8 +14,11 @@ typedef enum metadata_kind {
     META_MANIFESTS,
     META_FILES,
     META_ENTRIES,
-    META_PARTITIONS
+    META_PARTITIONS,
+    META_POSITION_DELETES
 } metadata_kind;
+
+typedef struct delete_cursor delete_cursor; /* metadata_deletes.c */
 
 struct metadata_table {
     tarn_env *env;
@@ -32,8 +35,9 @@ struct metadata_table {
     const tarn_type *metrics_type;   /* struct of readable metrics */
     const tarn_manifest *manifests;  /* that the rows come from */
     int32_t n_manifests;
-    int32_t at;        /* next manifest or snapshot; 1 when a table of one chunk was given */
-    row_choice choice; /* what is asked for of root's rows */
+    int32_t at;            /* next manifest or snapshot; 1 when a table of one chunk was given */
+    delete_cursor *cursor; /* position_deletes; NULL: not begun */
+    row_choice choice;     /* what is asked for of root's rows */
 };
 
 /* The struct of the table's rows, with ids. */
@@ -51,6 +55,14 @@ tarn_code metadata_rows_files(metadata_table *t, const tarn_manifest *manifest, 
                               tarn_error *err) TARN_MUST_USE; /* files, entries */
 tarn_code metadata_rows_partitions(metadata_table *t, tarn_builder *b,
                                    tarn_error *err) TARN_MUST_USE;
+
+/* A batch's worth; *more false: there are none left. */
+tarn_code metadata_rows_deletes(metadata_table *t, tarn_builder *b, bool *more,
+                                tarn_error *err) TARN_MUST_USE;
+void delete_cursor_free(delete_cursor *c); /* takes NULL */
+tarn_code metadata_read_entries(metadata_table *t, tarn_arena *arena, const tarn_manifest *manifest,
+                                bool live_only, unsigned want, manifest_entries *out,
+                                tarn_error *err) TARN_MUST_USE;
 
 /* ---- small hands for builders ---- */
 tarn_code put_i64(tarn_builder *b, int64_t v, bool is_null,

@@ -48,6 +48,10 @@ static const char *const TEXTS[] = {
         "position_delete_file_count: int not null, equality_delete_record_count: long not null, "
         "equality_delete_file_count: int not null, last_updated_at: timestamptz, "
         "last_updated_snapshot_id: long>",
+    [META_POSITION_DELETES] =
+        "struct<file_path: string not null, pos: long not null, row: int, partition: int, spec_id: "
+        "int not null, delete_file_path: string not null, content_offset: long, "
+        "content_size_in_bytes: long>",
 };
 
 static bool has_field(const tarn_field *fields, int32_t n, int32_t id) {
@@ -200,6 +204,10 @@ static tarn_code fill_in(metadata_table *t, metadata_kind kind, bool with_metric
             keep = with_metrics && t->metrics_type->n_fields > 0;
         } else if (str_is(f.name, "reference_snapshot_id")) {
             keep = t->all;
+        } else if (str_is(f.name, "row")) {
+            f.type = metadata_schema(t->metadata)->root;
+        } else if (kind == META_POSITION_DELETES && str_starts_with(f.name, STR("content_"))) {
+            keep = t->metadata->format_version > 2;
         } else if (str_is(f.name, "data_file")) {
             TRY(fill_in(t, META_FILES, false, &f.type, err));
         }

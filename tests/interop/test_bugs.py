@@ -159,6 +159,25 @@ def b11():
         must_refuse(answer, "imported.parquet", "mapping")
 
 
+def b14():
+    """Rows and deletes of one key in one checkpoint: whatever takes the rows away, and with more keys than fit."""
+    equal(column(read(table("B14", "bad_writer")), "id"), [1, 2])
+    for deletes in ("equality", "position", "vector"):
+        with harness.Workshop() as shop:
+            take = lambda name, path: shop.tarn(
+                "ingest", name, path, "--create", "--schema", "id long not null, v string", "--op-column", "op", "--upsert", "--key", "id", "--deletes",
+                deletes, "--state", name + ".state", "--property", "format-version=%d" % (3 if deletes == "vector" else 2), "--memory-mb", "8")
+            take("ns.t", os.path.join(BUGS, "B14", "events.jsonl"))
+            equal(sorted((r["id"], r["v"]) for r in shop.cat("ns.t").rows), [(1, "a2"), (3, "c2")])
+            equal(sorted((r["id"], r["v"]) for r in shop.duckdb_rows("ns.t")), [(1, "a2"), (3, "c2")])
+            keys = 30000
+            shop.write("many.ndjson", "".join('{"op":"c","id":%d,"v":"x"}\n' % i for i in range(keys))
+                       + "".join('{"op":"u","id":%d,"v":"y"}\n' % i for i in range(100)))
+            take("ns.m", "many.ndjson")
+            equal(int(shop.tarn("cat", "ns.m", "--count").out), keys)
+            equal(column(shop.cat("ns.m", "--where", "v = 'y'").rows, "id"), list(range(100)))
+
+
 def b22():
     """Partition field names that Avro does not allow."""
     want = read_json(BUGS, "B22", "expected.json")
@@ -346,7 +365,7 @@ def b53():
         must_refuse(harness.tarn("file", "cat", os.path.join(BUGS, "B53", name + ".avro"), check=False), name + ".avro")
 
 
-CASES = [b01, b02, b04, b05, b07, b08, b10, b11, b22, b23, b25, b26, b43, b44, b46, b47, b49, b50, b53]
+CASES = [b01, b02, b04, b05, b07, b08, b10, b11, b14, b22, b23, b25, b26, b43, b44, b46, b47, b49, b50, b53]
 
 
 def main(names):

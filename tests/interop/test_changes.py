@@ -197,12 +197,14 @@ def others(folder, place, root):
 CASES = [appends, follow, own, others]
 
 
+CASES = [appends, chosen, follow]
+
+
 def main(arguments):
     place = "/tarn-fixtures/iceberg"
     root = os.path.abspath(arguments[1]) if arguments[:1] == ["--root"] else os.path.join(harness.FIXTURES, "iceberg")
-    case("appends", appends)
-    case("chosen", chosen)
-    case("follow", follow)
+    for fn in CASES:
+        case(fn.__name__, fn)
     modes = ["write.delete.mode", "write.update.mode", "write.merge.mode"]
     for mode in ("copy-on-write", "merge-on-read"):
         for version in ("2", "3"):

@@ -32,7 +32,7 @@ def as_list(value):
 
 class Table:
     def __init__(self, root, name):
-        self.folder = os.path.join(root, "expected", name)
+        self.root, self.folder = root, os.path.join(root, "expected", name)
         self.name, self.about = name, harness.read_json(self.folder, "about.json")
         self.moved = PLACE + "=" + root
         self.metadata = root + self.about["metadata"][len(PLACE):]
@@ -80,6 +80,80 @@ class Table:
                 harness.equal((a["contains_null"], a["contains_nan"]), (b["contains_null"], b["contains_nan"]))
 
 
+    def position_deletes(self):
+        """What the delete files and vectors hold, read by others."""
+        version = self.about.get("format_version") or self.about.get("format-version")
+        want = []
+        if any(f["content"] == 1 and f["file_format"].lower() == "orc" for f in self.expected("files.ndjson")):
+            answer = harness.cat(self.metadata, "--metadata-table", "position_deletes", moved=self.moved, check=False)
+            harness.must_refuse(answer, "orc")
+            raise harness.Refused(answer.err)
+        for f in self.expected("files.ndjson"):
+            if f["content"] != 1:
+                continue
+            path = os.path.join(self.root, os.path.relpath(f["file_path"].replace("file:", ""), PLACE))
+            for where, position in positions_of(path, f):
+                want.append((where, position, f["spec_id"], f["file_path"]))
+        got = self.listing("position_deletes")
+        harness.equal(sorted((r["file_path"], r["pos"], r["spec_id"], r["delete_file_path"]) for r in got), sorted(want))
+        assert all(r["row"] is None for r in got)
+        for r in got:
+            harness.equal("content_offset" in r, "content_size_in_bytes" in r)
+            assert version != 2 or "content_offset" not in r, r
+
+
+def positions_of(path, file):
+    """(data file, position) of a delete file."""
+    if file["file_format"].lower() == "puffin":
+        from pyiceberg.table.puffin import PuffinFile
+        with open(path, "rb") as opened:
+            vectors = PuffinFile(opened.read()).to_vector()
+        mine = [where for where in vectors if where == file.get("referenced_data_file")] if file.get("referenced_data_file") else list(vectors)
+        return [(where, position) for where in mine for position in vectors[where].to_pylist()]
+    if file["file_format"].lower() == "avro":
+        import fastavro
+        with open(path, "rb") as opened:
+            return [(r["file_path"], r["pos"]) for r in fastavro.reader(opened)]
+    import pyarrow.parquet
+    table = pyarrow.parquet.read_table(path, columns=["file_path", "pos"], partitioning=None)
+    return list(zip(table["file_path"].to_pylist(), table["pos"].to_pylist()))
+
+
+def own_deletes():
+    """Tables of ours, more rows than one batch, a filter and a limit; nothing of it where there are no deletes, or only equality deletes."""
+    import pyarrow.parquet
+    with harness.Workshop() as shop:
+        shop.write("a.ndjson", "".join('{"id":%d}\n' % i for i in range(60000)))
+        for version in (2, 3):
+            name = "ns.t%d" % version
+            shop.tarn("create", name, "id long", "--partition-by", "bucket(2, id)", "--property", "format-version=%d" % version, "--property",
+                      "write.delete.mode=merge-on-read")
+            harness.equal(shop.cat(name + ".position_deletes").rows, [])
+            shop.tarn("ingest", name, "a.ndjson")
+            harness.equal(shop.cat(name + ".position_deletes").rows, [])
+            shop.tarn("delete", name, "--where", "id >= 10000 and id < 59999")
+            want = []
+            for f in shop.cat(name + ".data_files").rows:
+                ids = pyarrow.parquet.read_table(shop.path(harness.local(f["file_path"])), columns=["id"], partitioning=None)["id"].to_pylist()
+                want += [(f["file_path"], i, f["partition"]["id_bucket"]) for i, number in enumerate(ids) if 10000 <= number < 59999]
+            got = shop.cat(name + ".position_deletes").rows
+            harness.equal(sorted((r["file_path"], r["pos"], r["partition"]["id_bucket"]) for r in got), sorted(want))
+            deletes = {f["file_path"]: f for f in shop.cat(name + ".delete_files").rows}
+            assert {r["delete_file_path"] for r in got} == set(deletes), deletes
+            harness.equal(len(shop.cat(name + ".position_deletes", "--limit", 20000, "--columns", "pos").rows), 20000)
+            harness.equal(len(shop.cat(name + ".position_deletes", "--where", "pos < 7000").rows), sum(p < 7000 for _, p, _ in want))
+            if version == 3:
+                places = {(f["content_offset"], f["content_size_in_bytes"]) for f in shop.cat(name + ".delete_files").rows}
+                harness.equal({(r["content_offset"], r["content_size_in_bytes"]) for r in got}, places)
+        shop.write("k.ndjson", '{"id":1}\n{"id":2}\n')
+        for _ in range(2):
+            shop.tarn("ingest", "ns.e", "k.ndjson", "--create", "--key", "id", "--upsert", "--deletes", "equality")
+        harness.equal(shop.cat("ns.e.position_deletes").rows, [])
+
+
+CASES = [own_deletes]
+
+
 def main(arguments):
     root = os.path.join(harness.SHARED, "fixtures", "iceberg")
     if arguments[:1] == ["--root"]:
@@ -90,11 +164,13 @@ def main(arguments):
     if not names:
         print("SKIPPED: no tables below %s" % root)
         return harness.SKIPPED
+    for fn in CASES:
+        harness.case(fn.__name__, fn)
     for name in names:
         table = Table(root, name)
         if "metadata" not in table.about:
             continue
-        for what in ("files", "entries", "manifests"):
+        for what in ("files", "entries", "manifests", "position_deletes"):
             harness.case("%s %s" % (name, what), getattr(table, what))
     return harness.finish()
 

@@ -313,6 +313,13 @@ def metadata_tables(shop):
     shop.tarn("delete", table, "--where", "id > 20000000")
     meta(shop, table)
     meta(shop, shop.make([], "a int"))
+    for version in ("2", "3"):
+        marked = shop.make(plain, KEYS.replace(", u uuid", ""), "--partition-by", "bucket(2, id)", "-p", "format-version=" + version, "-p",
+                           "write.delete.mode=merge-on-read")
+        meta(shop, marked, ("position_deletes",))
+        shop.tarn("delete", marked, "--where", "id > 20000000")
+        assert shop.cat(marked + ".position_deletes").rows
+        meta(shop, marked, ("position_deletes", "delete_files"))
 
 
 def names(shop):
