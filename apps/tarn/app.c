@@ -222,18 +222,22 @@ static const char *plain_uri(const char *uri) {
     return out;
 }
 
+static const char *path_in(const char *uri) {
+    const char *path = strchr(uri, ':') + 1;
+    return strncmp(path, "file://", 7) == 0 ? path + 7
+           : strncmp(path, "file:", 5) == 0 ? path + 5
+                                            : path;
+}
+
 /* Opening makes a database: a mistyped name must not leave one behind. */
 static tarn_code check_there(const char *uri) {
     struct stat info;
-    const char *path = strchr(uri, ':') + 1;
-    path = strncmp(path, "file://", 7) == 0 ? path + 7
-           : strncmp(path, "file:", 5) == 0 ? path + 5
-                                            : path;
+    const char *path = path_in(uri);
     if (path[0] == '\0') {
         return app_error(TARN_INVALID, "catalog %s names no path", uri);
     }
     if (stat(path, &info) != 0) {
-        return the_app.makes || errno != ENOENT
+        return the_app.makes || the_app.only_looks || errno != ENOENT
                    ? TARN_OK
                    : app_error(
                          TARN_NOT_FOUND,
@@ -246,6 +250,22 @@ static tarn_code check_there(const char *uri) {
                          S_ISDIR(info.st_mode) ? "folder, not a database" : "file, not a folder");
     }
     return TARN_OK;
+}
+
+/* A database that is not there would be made by opening it; a folder would not, and holds no table
+ * either. NULL: no memory. */
+static const char *as_empty(const char *uri) {
+    struct stat info;
+    const char *path = path_in(uri);
+    if (stat(path, &info) == 0) {
+        return uri;
+    }
+    char *folder = app_keep(malloc(strlen(path) + sizeof "dir:"));
+    if (folder != NULL) {
+        memcpy(folder, "dir:", sizeof "dir:");
+        strcat(folder, path);
+    }
+    return folder;
 }
 
 tarn_code app_catalog(tarn_catalog_handle **out) {
@@ -296,8 +316,9 @@ tarn_code app_catalog(tarn_catalog_handle **out) {
     }
     options.properties_json = properties_json(&properties);
     code = is_local(uri) ? check_there(uri) : TARN_OK;
-    if (code != TARN_OK) {
-        return code;
+    uri = code == TARN_OK && the_app.only_looks && is_local(uri) ? as_empty(uri) : uri;
+    if (code != TARN_OK || uri == NULL) {
+        return code != TARN_OK ? code : app_error(TARN_NOMEM, "out of memory");
     }
     code = tarn_catalog_open(the_app.env, uri, &options, &the_app.catalog, &the_app.err);
     *out = the_app.catalog;

@@ -24,6 +24,7 @@ typedef struct app {
     int64_t threads;
     bool verbose;
     bool log_json;                /* what is said on standard error is a JSON object a line */
+    bool only_looks;              /* it changes nothing: a catalog that is not there is empty */
     bool makes;                   /* the command may make the catalog where there is none */
     tarn_catalog_handle *catalog; /* opened when first needed */
     void **kept;                  /* freed by app_close */

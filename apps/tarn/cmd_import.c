@@ -126,6 +126,7 @@ int cmd_import(int argc, char **argv) {
         return TARN_INVALID;
     }
     the_app.makes = import_options.create && !import_options.dry_run;
+    the_app.only_looks = import_options.create && import_options.dry_run;
     o.create = import_options.create;
     o.partition_by = import_options.partition_by;
     o.key_types = import_options.key_types;

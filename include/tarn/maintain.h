@@ -86,9 +86,11 @@ typedef struct tarn_import_report {
  * data files, where they lie and as they are, in one commit. Partition values come from the
  * folders' names, each percent-decoded once, "__HIVE_DEFAULT_PARTITION__" being null; where a
  * folder is silent, from statistics that leave one value. Counts and bounds come from the footers.
- * Files without field ids are read by the property schema.name-mapping.default, which is set where
- * it is missing. INVALID, UNSUPPORTED and CORRUPT name the file and the reason; then nothing was
- * committed. The files belong to the table from then on. @since 0.2 */
+ * Field ids in files must be those of the table; a new table takes over the files' where all of
+ * them agree, and no server makes the table. Files without field ids are read by the property
+ * schema.name-mapping.default, which is set where it is missing. INVALID, UNSUPPORTED and CORRUPT
+ * name the file and the reason; then nothing was committed. The files belong to the table from then
+ * on. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code
 tarn_table_import(tarn_catalog_handle *catalog,       /* @borrow */
                   const char *table,                  /* @borrow */

@@ -158,6 +158,10 @@ tarn_code catalog_default_location(tarn_catalog *c, tarn_arena *arena, const tar
     return code != TARN_OK ? code : c->vt->default_location(c, arena, table, out, err);
 }
 
+bool catalog_keeps_ids(const tarn_catalog *c) {
+    return c->vt->create_table == NULL;
+}
+
 tarn_code catalog_create(tarn_catalog *c, const tarn_ident *table,
                          const metadata_new_options *options, tarn_table_version **out,
                          tarn_error *err) {

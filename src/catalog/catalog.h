@@ -160,6 +160,9 @@ tarn_code catalog_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err
 tarn_code catalog_default_location(tarn_catalog *c, tarn_arena *arena, const tarn_ident *table,
                                    tarn_str *out, tarn_error *err) TARN_MUST_USE;
 /* Creates a table: metadata_new with a location by default, then commit. */
+/* Whether tables are made with the ids that metadata_new_options.keep_ids asks for; where a server
+ * makes them it gives ids of its own. */
+bool catalog_keeps_ids(const tarn_catalog *c);
 tarn_code catalog_create(tarn_catalog *c, const tarn_ident *table,
                          const metadata_new_options *options, tarn_table_version **out,
                          tarn_error *err) TARN_MUST_USE;

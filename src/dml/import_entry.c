@@ -5,28 +5,16 @@
 
 /* ---- may the file be one of the table's ---- */
 
-static bool any_ids(const tarn_type *type) {
-    for (int32_t i = 0; i < type->n_fields; i++) {
-        if (type->fields[i].id != TARN_NO_ID || any_ids(type->fields[i].type)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Ids in a file go before names: they must mean the same columns as the table's. */
 static tarn_code check_ids(importer *im, const import_open *open, tarn_error *err) {
-    const tarn_type *root = metadata_schema(im->m)->root;
-    for (int32_t i = 0; any_ids(open->root) && i < open->root->n_fields; i++) {
-        const tarn_field *f = &open->root->fields[i], *of = type_find_id(root, f->id);
-        if (of == NULL || !str_eq(of->name, f->name)) {
-            return err_set(err, TARN_INVALID,
-                           "%.*s had field id %d for column \"%.*s\", which is not the table's; "
-                           "such files have to be written anew (tarn ingest)",
-                           STR_ARG(open->file->path), f->id, STR_ARG(f->name));
-        }
-    }
-    return TARN_OK;
+    const tarn_field *f = type_max_id(open->root) > 0
+                              ? import_ids_differ(metadata_schema(im->m)->root, open->root)
+                              : NULL;
+    return f == NULL ? TARN_OK
+                     : err_set(err, TARN_INVALID,
+                               "%.*s had field id %d for column \"%.*s\", which is not the "
+                               "table's; such files have to be written anew (tarn ingest)",
+                               STR_ARG(open->file->path), f->id, STR_ARG(f->name));
 }
 
 /* A column that the table has not would never be seen again. */

@@ -58,6 +58,9 @@ void import_close_file(import_open *open);
 
 /* import_schema.c: fills im->make. */
 tarn_code import_schema(importer *im, tarn_error *err) TARN_MUST_USE;
+/* The first field of a file, at any depth, whose id is not that of root's field of its name; NULL:
+ * there is none. */
+const tarn_field *import_ids_differ(const tarn_type *root, const tarn_type *file);
 /* The name mapping of a schema, as the property's JSON (spec, "Name Mapping Serialization"). */
 tarn_code import_mapping(tarn_arena *arena, const tarn_type *root, json_value **out,
                          tarn_error *err) TARN_MUST_USE;

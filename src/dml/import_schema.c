@@ -1,8 +1,11 @@
 /* dml/import_schema.c - the schema of a table that is made of files: the union of theirs by name,
  * then the keys of the folders, with types that all their values fit. */
+#include "base/map.h"
 #include "dml/import_int.h"
 #include "iceberg/evolve.h"
 #include "iceberg/spec_text.h"
+
+#define MAX_COLUMN_ID 2147483447 /* higher ids are reserved (spec, "Reserved Field IDs") */
 
 typedef struct field_list {
     tarn_field *items;
@@ -38,6 +41,7 @@ static tarn_code join_structs(tarn_arena *arena, const tarn_type *a, const tarn_
         const tarn_field *other = type_child(b, a->fields[i].name);
         list.items[i].required = false;
         if (other != NULL) {
+            list.items[i].id = list.items[i].id != TARN_NO_ID ? list.items[i].id : other->id;
             code = join_types(arena, a->fields[i].type, other->type, &list.items[i].type, err);
             if (code != TARN_OK) {
                 code = err_add(err, code, "column %.*s", STR_ARG(other->name));
@@ -64,6 +68,7 @@ static tarn_code join_items(tarn_arena *arena, const tarn_type *a, const tarn_ty
     for (int32_t i = 0; i < a->n_fields && code == TARN_OK; i++) {
         code = join_types(arena, a->fields[i].type, b->fields[i].type, &fields[i].type, err);
         fields[i].required = a->fields[i].required && b->fields[i].required;
+        fields[i].id = fields[i].id != TARN_NO_ID ? fields[i].id : b->fields[i].id;
     }
     if (code == TARN_OK) {
         *out = a->kind == TARN_MAP ? type_map(arena, fields[0], fields[1])
@@ -93,7 +98,90 @@ static tarn_code join_types(tarn_arena *arena, const tarn_type *a, const tarn_ty
                    type_kind_name(a->kind), type_kind_name(b->kind));
 }
 
-/* Ids of files are theirs, not the table's. */
+/* ---- ids ---- */
+
+/* Fields of lists and maps have their places for names. */
+const tarn_field *import_ids_differ(const tarn_type *root, const tarn_type *file) {
+    for (int32_t i = 0; i < file->n_fields && root->kind == file->kind; i++) {
+        const tarn_field *f = &file->fields[i];
+        const tarn_field *of =
+            root->kind == TARN_STRUCT ? type_child(root, f->name) : &root->fields[i];
+        if (of == NULL || of->id != f->id || f->id == TARN_NO_ID) {
+            return f;
+        }
+        const tarn_field *below =
+            type_is_nested(f->type) ? import_ids_differ(of->type, f->type) : NULL;
+        if (below != NULL) {
+            return below;
+        }
+    }
+    return NULL;
+}
+
+/* Once each, and none that is reserved. */
+static tarn_code ids_unique(tarn_arena *arena, tarn_map *seen, const tarn_type *type, bool *out,
+                            tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < type->n_fields && *out; i++) {
+        const tarn_field *f = &type->fields[i];
+        char *key = arena_printf(arena, "%d", f->id);
+        bool added = false;
+        if (key == NULL || (f->id != TARN_NO_ID && map_put(seen, str_of(key), &added) == NULL)) {
+            return err_nomem(err);
+        }
+        *out = f->id == TARN_NO_ID || (added && f->id > 0 && f->id <= MAX_COLUMN_ID);
+        if (*out && type_is_nested(f->type)) {
+            TRY(ids_unique(arena, seen, f->type, out, err));
+        }
+    }
+done:
+    return code;
+}
+
+/* Ids for the fields that have none, behind all others. */
+static const tarn_type *fill_ids(tarn_arena *arena, const tarn_type *type, int32_t *next) {
+    tarn_field *fields = ARENA_ARRAY(arena, tarn_field, (size_t)type->n_fields + 1);
+    if (fields == NULL || type->kind == TARN_VARIANT) {
+        return fields == NULL ? NULL : type;
+    }
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        fields[i] = type->fields[i];
+        fields[i].id = fields[i].id != TARN_NO_ID ? fields[i].id : (*next)++;
+        if (type_is_nested(fields[i].type)) {
+            fields[i].type = fill_ids(arena, fields[i].type, next);
+        }
+        if (fields[i].type == NULL) {
+            return NULL;
+        }
+    }
+    return type->kind == TARN_STRUCT ? type_struct(arena, fields, type->n_fields)
+           : type->kind == TARN_LIST ? type_list(arena, fields[0])
+                                     : type_map(arena, fields[0], fields[1]);
+}
+
+/* Files of another table, whose ids all say the same, are right by these ids alone: *out is whether
+ * the new table can take them over. */
+static tarn_code may_keep_ids(importer *im, const tarn_type *root, bool *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena scratch;
+    tarn_map seen;
+    arena_init(&scratch, im->env);
+    map_init(&seen, &scratch);
+    *out = catalog_keeps_ids(im->catalog) && type_max_id(root) > 0;
+    TRY(ids_unique(&scratch, &seen, root, out, err));
+    for (int64_t i = 0; i < im->n_files && *out; i++) {
+        import_open open;
+        TRY(env_check_cancel(im->env, err));
+        TRY(import_open_file(im, &im->files[i], &open, err));
+        *out = type_max_id(open.root) <= 0 || import_ids_differ(root, open.root) == NULL;
+        import_close_file(&open);
+    }
+done:
+    arena_release(&scratch);
+    return code;
+}
+
+/* Ids of files are theirs, not the table's, unless the table takes them over. */
 static const tarn_type *without_ids(tarn_arena *arena, const tarn_type *root) {
     int32_t next = 1;
     return type_assign_ids(arena, root, &next);
@@ -262,6 +350,7 @@ tarn_code import_schema(importer *im, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_type *root = NULL;
     field_list list = {0};
+    int32_t next_id;
     tarn_buf spec;
     buf_init(&spec, im->env, 0);
     TRY(check_keys(im, err));
@@ -271,7 +360,12 @@ tarn_code import_schema(importer *im, tarn_error *err) {
     }
     TRY(add_keys(im, root, &list, &spec, err));
     root = type_struct(&im->arena, list.items, list.n);
-    root = root != NULL ? without_ids(&im->arena, root) : NULL;
+    if (root != NULL) {
+        TRY(may_keep_ids(im, root, &im->make.keep_ids, err));
+        next_id = type_max_id(root) + 1;
+        root = im->make.keep_ids ? fill_ids(&im->arena, root, &next_id)
+                                 : without_ids(&im->arena, root);
+    }
     im->make.root = root;
     im->make.format_version = im->options->format_version;
     im->make.partition_by = im->options->partition_by.len > 0

@@ -173,7 +173,8 @@ tarn_code spec_partition_path(const tarn_spec *spec, const tarn_value *partition
 typedef struct metadata_new_options {
     int32_t format_version; /* 0: by the property "format-version", which is not kept; or 2 */
     const tarn_type
-        *root; /* required; ids may be TARN_NO_ID when spec and order are empty or by name */
+        *root;     /* required; ids may be TARN_NO_ID when spec and order are empty or by name */
+    bool keep_ids; /* root's ids stay; else new ones are given, as the specification has it */
     tarn_str partition_by; /* "month(ts), bucket(16, carrier), id": names resolved in the schema;
                               len 0: none */
     tarn_str sort_by;      /* "a desc nulls last, b": len 0: none */

@@ -213,7 +213,12 @@ tarn_code metadata_new(tarn_arena *arena, const metadata_new_options *options,
     if (options->location.len == 0) {
         TRY(err_set(err, TARN_INVALID, "a new table had no location"));
     }
-    p->schema.root = type_assign_ids(arena, options->root, &next_id);
+    if (options->keep_ids) {
+        next_id = type_max_id(options->root) + 1;
+        p->schema.root = options->root;
+    } else {
+        p->schema.root = type_assign_ids(arena, options->root, &next_id);
+    }
     if (p->schema.root != NULL) {
         p->schema.root = type_copy(arena, p->schema.root); /* names too: options may go away */
     }

@@ -174,7 +174,95 @@ def names():
         clean(shop, "ns.b")
 
 
-CASES = [b04, union, duckdb_reads, transforms, bad_files, names]
+def with_ids(columns):
+    """An Arrow table whose columns, given as name: (id, values), have field ids, those of structs below them too."""
+    import pyarrow
+
+    def mark(field, number):
+        if pyarrow.types.is_struct(field.type):
+            field = pyarrow.field(field.name, pyarrow.struct([mark(field.type.field(i), number + 1 + i) for i in range(field.type.num_fields)]))
+        return field.with_metadata({"PARQUET:field_id": str(number)})
+
+    table = pyarrow.table({name: values for name, (_, values) in columns.items()})
+    schema = pyarrow.schema([mark(table.schema.field(name), number) for name, (number, _) in columns.items()])
+    return pyarrow.table([column.cast(field.type) for column, field in zip(table.columns, schema)], schema=schema)
+
+
+def write_ids(folder, path, columns):
+    import pyarrow.parquet
+    place = os.path.join(folder, path)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    pyarrow.parquet.write_table(with_ids(columns), place)
+
+
+def field_ids():
+    """A new table takes over the ids of files that have some, where all of them say the same; else the file is refused, as ever."""
+    with harness.Workshop() as shop:
+        # an export of a table that was changed: ids are no longer 1, 2, 3
+        shop.write("a.ndjson", '{"a":1,"b":"x","c":1.5}\n')
+        shop.tarn("ingest", "ns.t", "a.ndjson", "--create")
+        shop.tarn("alter", "ns.t", "drop-column", "a")
+        shop.tarn("alter", "ns.t", "rename-column", "b", "name")
+        shop.tarn("alter", "ns.t", "add-column", "s", "struct<x: int, l: list<string>>")
+        shop.write("b.ndjson", '{"name":"y","c":2.5,"s":{"x":7,"l":["p","q"]}}\n')
+        shop.tarn("ingest", "ns.t", "b.ndjson")
+        for form in ("parquet", "avro"):
+            os.makedirs(shop.path(form))
+            shop.tarn("cat", "ns.t", "--output", shop.path(form, "all." + form))
+            target = "ns." + form
+            shop.tarn("import", target, shop.path(form), "--create")
+            same(shop.cat(target).rows, shop.cat("ns.t").rows)
+            if form == "parquet":
+                same(shop.pyiceberg_rows(target), shop.cat("ns.t").rows)
+                same(shop.duckdb_rows(target), shop.cat("ns.t").rows)
+                equal(len(shop.cat(target, "--where", "name = 'y'").rows), 1)
+            clean(shop, target)
+            shop.tarn("alter", target, "add-column", "later", "int")
+            shop.write("c.ndjson", '{"name":"z","later":5}\n')
+            shop.tarn("ingest", target, "c.ndjson")
+            equal(sorted((r["name"], r["later"]) for r in shop.cat(target).rows), [("x", None), ("y", None), ("z", 5)])
+        # several files, one without ids, and keys of folders, which get ids of their own
+        data = shop.path("data")
+        write_ids(data, "k=1/a.parquet", {"v": (7, ["a"]), "w": (3, [{"p": 1, "q": 2}])})
+        write_ids(data, "k=2/b.parquet", {"u": (20, [5]), "v": (7, ["b"])})
+        write(data, "k=3/c.parquet", {"v": ["c"]})
+        shop.tarn("import", "ns.k", data, "--create")
+        want = [{"v": "a", "w": {"p": 1, "q": 2}, "u": None, "k": 1}, {"v": "b", "w": None, "u": 5, "k": 2}, {"v": "c", "w": None, "u": None, "k": 3}]
+        same(shop.cat("ns.k").rows, want)
+        same(shop.pyiceberg_rows("ns.k"), want)
+        same(shop.duckdb_rows("ns.k", "v <> ''"), want)
+        fields = json.loads(shop.tarn("describe", "ns.k", "--json").out)
+        equal({f["name"]: f["id"] for f in fields["schemas"][0]["fields"]}, {"v": 7, "w": 3, "u": 20, "k": 21})
+        equal(fields["last-column-id"], 21)
+        clean(shop, "ns.k")
+        # ids that contradict each other, or are not one column's alone
+        for name, files in {
+                "swap": [{"v": (7, ["a"]), "u": (20, [1])}, {"v": (20, ["a"]), "u": (7, [1])}], "twice": [{"v": (7, ["a"])}, {"u": (7, [1])}],
+                "below": [{"w": (1, [{"p": 1}])}, {"w": (1, [{"x": 1}])}], "reserved": [{"v": (2147483546, ["a"])}]}.items():
+            for i, columns in enumerate(files):
+                write_ids(shop.path(name), "%d.parquet" % i, columns)
+            refused(shop, "field id", "ns.new", shop.path(name), "--create")
+
+
+def looks_without_a_catalog():
+    """--dry-run tells what an import would do where there is no catalog yet, and makes none; also of a table that would be made in one."""
+    with harness.Workshop() as shop:
+        data = shop.path("data")
+        write(data, "k=1/a.parquet", {"id": [1, 2]})
+        write(shop.path("bad"), "a.parquet", {"id": [1]})
+        write(shop.path("bad"), "b.parquet", {"id": ["x"]})
+        for options in ([], ["-c", "dir:" + shop.path("house")], ["-c", "sqlite:" + shop.path("other.db")]):
+            before = sorted(os.listdir(shop.folder))
+            report = json.loads(shop.tarn("import", "ns.t", data, "--create", "--dry-run", "--json", *options).out)
+            equal((report["files"], report["rows"], report["dry-run"]), (1, 2, True))
+            harness.must_refuse(shop.tarn("import", "ns.t", shop.path("bad"), "--create", "--dry-run", *options, check=False), "b.parquet")
+            harness.must_refuse(shop.tarn("import", "ns.t", data, "--dry-run", *options, check=False), "no catalog")
+            equal(sorted(os.listdir(shop.folder)), before)
+        shop.tarn("import", "ns.t", data, "--create")
+        harness.must_refuse(shop.tarn("import", "ns.t", data, "--create", "--dry-run", check=False), "in the table already")
+
+
+CASES = [looks_without_a_catalog, b04, union, duckdb_reads, transforms, bad_files, names, field_ids]
 
 
 def main(chosen):

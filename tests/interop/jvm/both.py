@@ -1,5 +1,6 @@
 """Spark and the command take turns on one table."""
 import json
+import os
 
 from data import NUMBERS, numbers
 from harness import equal, same
@@ -340,4 +341,20 @@ def properties(shop):
 
 properties.catalogs = CATALOGS
 
-CASES = [appends, row_changes, row_deletes, evolution, version_3, our_row_changes, our_row_deletes, branches, maintenance, changes, properties]
+def imported_ids(shop):
+    """Files of a table that was changed become another's, with their field ids; both engines read and go on with it."""
+    old = shop.make([{"a": 1, "b": "x", "s": {"p": 1, "q": [1, 2]}}], "a int, b string, s struct<p: int, q: list<int>>")
+    shop.tarn("alter", old, "drop-column", "a")
+    shop.tarn("alter", old, "rename-column", "b", "name")
+    shop.ingest(old, [{"name": "y", "s": {"p": 2, "q": []}}])
+    folder, new = shop.path(old + ".files"), shop.new()
+    os.makedirs(folder)
+    shop.tarn("cat", old, "--output", os.path.join(folder, "all.parquet"))
+    shop.tarn("import", new, folder, "--create")
+    shop.agree(new, shop.cat(old).rows)
+    shop.sql("alter table {} add column later int", new)
+    shop.sql("insert into {} values ('z', named_struct('p', 3, 'q', array(3)), 5)", new)
+    equal(sorted((r["name"], r["later"]) for r in shop.agree(new)), [("x", None), ("y", None), ("z", 5)])
+
+
+CASES = [appends, row_changes, row_deletes, evolution, version_3, our_row_changes, our_row_deletes, branches, maintenance, changes, properties, imported_ids]
