@@ -260,10 +260,10 @@ static const char *as_empty(const char *uri) {
     if (stat(path, &info) == 0) {
         return uri;
     }
-    char *folder = app_keep(malloc(strlen(path) + sizeof "dir:"));
+    size_t size = strlen(path) + sizeof "dir:";
+    char *folder = app_keep(malloc(size));
     if (folder != NULL) {
-        memcpy(folder, "dir:", sizeof "dir:");
-        strcat(folder, path);
+        (void)snprintf(folder, size, "dir:%s", path);
     }
     return folder;
 }
