@@ -48,9 +48,11 @@ typedef struct sim_plan { /* what the seed chose; faults come once in so many ca
     sim_kind kind;
     int32_t format_version;
     bool partitioned, trims, gzip, removes_old, settled;
+    bool crowd; /* many appenders at the same services, without rest */
     int servers;
-    uint32_t store_faults, db_faults, net_faults;
-    uint32_t server_calls, client_calls; /* lives of processes, at most; 0: no end */
+    uint32_t store_faults, swap_faults, net_faults; /* swap: of what moves the pointer */
+    uint32_t stalls;                                /* a call that takes seconds */
+    uint32_t server_calls, client_calls;            /* lives of processes, at most; 0: no end */
 } sim_plan;
 
 typedef struct sim_world {
@@ -88,6 +90,9 @@ typedef enum sim_verdict {
     SIM_LOST    /* it happened, and the answer was lost */
 } sim_verdict;
 sim_verdict sim_call(sim_process *p, uint32_t faults); /* hands on first */
+/* What befell a thing may befall it for a while: down until then. Tells whether it is down. */
+bool sim_outage(int64_t *until_us, sim_verdict verdict);
+int64_t sim_delay_us(void); /* of what arrives late: short, or long */
 
 tarn_store *sim_store_new(sim_process *p);
 tarn_catalog *sim_catalog_new(sim_process *p); /* over the store; NULL: it could not */

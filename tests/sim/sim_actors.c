@@ -18,8 +18,9 @@
 #define MAX_ACTORS 24
 #define MAX_FILES  6
 #define MAX_LIVE   256
-#define CALM_AFTER 25 /* attempts at one commit: then the faults end, so that every history does   \
-                       */
+#define CALM_AFTER                                                                                 \
+    25 /* attempts at one commit: then the faults end, so that every history does                  \
+        */
 #define NEVER_AFTER  60
 #define FILE_BYTES   10
 #define VECTOR_BYTES 8
@@ -61,7 +62,7 @@ static void need_life(sim_actor *a) {
 }
 
 static void begin_work(sim_actor *a) {
-    sim_sleep_us(1000 * (int64_t)sim_chance(300));
+    sim_sleep_us(1000 * (int64_t)sim_chance(SIM.plan.crowd ? 5 : 300));
     need_life(a);
 }
 
@@ -501,6 +502,9 @@ static void run_reader(void *ctx) {
 static way choose_way(void) {
     static const way ways[] = {STRAIGHT, WHOLE, WHOLE, PLAIN};
     way w = ways[sim_chance(4)];
+    if (SIM.plan.crowd && sim_chance(5) > 0) {
+        w = WHOLE;
+    }
     return SIM.plan.servers == 0 ? STRAIGHT : w;
 }
 
@@ -517,7 +521,7 @@ static void add_actor(const char *kind, int n_ops, void (*run)(void *ctx)) {
 
 void sim_actors_begin(void) {
     n_actors = 0;
-    int appenders = 2 + (int)sim_chance(6);
+    int appenders = 2 + (int)sim_chance(6) + (SIM.plan.crowd ? 6 : 0);
     for (int i = 0; i < appenders; i++) {
         add_actor("append", 2 + (int)sim_chance(6), run_appender);
     }

@@ -19,8 +19,9 @@ static uint32_t rate(const uint32_t *rates) {
 }
 
 static void make_plan(uint64_t seed) {
-    static const uint32_t STORE[] = {0, 0, 400, 120}, DB[] = {0, 0, 60, 15}, NET[] = {0, 30, 12, 6},
-                          LIVES[] = {0, 0, 2000, 500};
+    static const uint32_t STORE[] = {0, 0, 400, 120}, SWAP[] = {0, 60, 15, 6},
+                          NET[] = {0, 30, 12, 6}, LIVES[] = {0, 0, 2000, 500},
+                          STALLS[] = {0, 0, 400, 100};
     sim_plan *p = &SIM.plan;
     p->seed = seed;
     p->kind = (sim_kind)sim_chance(3);
@@ -32,7 +33,9 @@ static void make_plan(uint64_t seed) {
     p->settled = sim_chance(3) > 0;
     p->servers = (int)sim_chance(4);
     p->store_faults = rate(STORE);
-    p->db_faults = rate(DB);
+    p->swap_faults = rate(SWAP);
+    p->stalls = rate(STALLS);
+    p->crowd = p->servers > 0 && sim_chance(3) == 0;
     p->net_faults = rate(NET);
     p->server_calls = rate(LIVES);
     p->client_calls = rate(LIVES);

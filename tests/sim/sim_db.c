@@ -25,11 +25,18 @@ typedef struct row_db {
 static struct {
     tarn_str pointer; /* len 0: no row */
     const row_db *writer;
+    int64_t down_until_us;
     row_change late[MAX_LATE];
     int n_late;
 } database;
 
 tarn_code __wrap_sql_open_postgres(tarn_env *env, tarn_str uri, sql_db **out, tarn_error *err);
+
+static sim_verdict call_db(const row_db *db) {
+    sim_verdict verdict = sim_call(db->process, SIM.plan.swap_faults);
+    return sim_outage(&database.down_until_us, verdict) && verdict == SIM_DONE ? SIM_FAILED
+                                                                               : verdict;
+}
 
 /* True: the row changed. */
 static bool apply_change(const row_change *c) {
@@ -73,7 +80,7 @@ static tarn_code db_query(sql_db *base, tarn_arena *arena, const char *sql, int 
     row_db *db = (row_db *)base;
     (void)n_args;
     memset(out, 0, sizeof *out);
-    if (sim_call(db->process, SIM.plan.db_faults) != SIM_DONE) {
+    if (call_db(db) != SIM_DONE) {
         return fail_db(err);
     }
     if (moves_pointer(sql)) { /* in a transaction: it holds the lock */
@@ -101,7 +108,7 @@ static tarn_code db_change(sql_db *base, const char *sql, int n_args, const tarn
                            int64_t *changes, bool *refused, tarn_error *err) {
     row_db *db = (row_db *)base;
     (void)n_args;
-    sim_verdict verdict = sim_call(db->process, SIM.plan.db_faults);
+    sim_verdict verdict = call_db(db);
     row_change c = read_change(sql, args);
     *changes = 1;
     *refused = false;
@@ -124,7 +131,7 @@ static bool nobody_writes(void *ctx) {
 
 static tarn_code db_begin(sql_db *base, tarn_error *err) {
     row_db *db = (row_db *)base;
-    if (sim_call(db->process, SIM.plan.db_faults) != SIM_DONE) {
+    if (call_db(db) != SIM_DONE) {
         return fail_db(err);
     }
     while (sim_is_actor() && database.writer != NULL) {
@@ -146,7 +153,7 @@ static void db_rollback(sql_db *base) {
 
 static tarn_code db_commit(sql_db *base, bool *refused, tarn_error *err) {
     row_db *db = (row_db *)base;
-    sim_verdict verdict = sim_call(db->process, SIM.plan.db_faults);
+    sim_verdict verdict = call_db(db);
     *refused = verdict == SIM_FAILED && sim_chance(2) == 0;
     if (verdict != SIM_FAILED) {
         (void)apply_change(&db->staged);
@@ -193,7 +200,7 @@ tarn_code __wrap_sql_open_postgres(tarn_env *env, tarn_str uri, sql_db **out, ta
 static void bring_late(void *ctx) {
     (void)ctx;
     while (SIM.working > 0 || database.n_late > 0) {
-        sim_sleep_us(1000 * (int64_t)sim_chance(4000));
+        sim_sleep_us(sim_delay_us());
         if (database.n_late > 0) {
             row_change c = database.late[0];
             database.late[0] = database.late[--database.n_late];

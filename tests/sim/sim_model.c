@@ -175,8 +175,8 @@ static const manifest_entries *read_manifest(const tarn_metadata *m,
     io_source *source = NULL;
     manifest_read_options options = {.live_only = true, .want = MANIFEST_WANT_REST};
     char key[400];
-    (void)snprintf(key, sizeof key, "%.*s#%lld", STR_ARG(manifest->path),
-                   (long long)manifest->first_row_id);
+    (void)snprintf(key, sizeof key, "%.*s#%lld#%lld", STR_ARG(manifest->path),
+                   (long long)manifest->first_row_id, (long long)manifest->sequence_number);
     map_entry *e = map_put(&model.manifests, str_of(arena_strdup(&SIM.arena, key)), &added);
     need(e != NULL);
     if (!added) {
@@ -221,8 +221,12 @@ static void gather(const tarn_metadata *m, seen_snapshot *seen, const tarn_snaps
                          STR_ARG(e->file.path));
             }
             name_path(seen, e->file.path);
-            if (e->sequence_number > s->sequence_number) {
-                sim_fail("%.*s is younger than its snapshot", STR_ARG(e->file.path));
+            bool own = e->status == TARN_ENTRY_ADDED && e->snapshot_id == s->snapshot_id;
+            if (own ? e->sequence_number != s->sequence_number
+                    : e->sequence_number > s->sequence_number) {
+                sim_fail("%.*s has sequence number %lld in snapshot %lld of %lld",
+                         STR_ARG(e->file.path), (long long)e->sequence_number,
+                         (long long)s->snapshot_id, (long long)s->sequence_number);
             }
             *(is_data ? &out->data[out->n_data++] : &out->deletes[out->n_deletes++]) = e;
         }

@@ -225,7 +225,7 @@ tarn_code __wrap_http_send(http_client *client, tarn_arena *arena, const http_re
 static void bring_late(void *ctx) {
     (void)ctx;
     while (SIM.working > 0 || n_late > 0) {
-        sim_sleep_us(1000 * (int64_t)sim_chance(3000));
+        sim_sleep_us(sim_delay_us());
         if (n_late == 0) {
             continue;
         }

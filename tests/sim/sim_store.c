@@ -73,6 +73,9 @@ sim_process *sim_process_of(const tarn_env *env) {
 
 sim_verdict sim_call(sim_process *p, uint32_t faults) {
     sim_yield();
+    if (!p->dead && !SIM.calm && sim_one_in(SIM.plan.stalls)) {
+        sim_sleep_us(1000 * (int64_t)sim_chance(5000));
+    }
     if (p->dead) {
         return SIM_FAILED;
     }
@@ -91,6 +94,17 @@ sim_verdict sim_call(sim_process *p, uint32_t faults) {
     return SIM_DONE;
 }
 
+bool sim_outage(int64_t *until_us, sim_verdict verdict) {
+    if (verdict != SIM_DONE && sim_chance(4) == 0) {
+        *until_us = sim_now_us() + 1000 * (int64_t)sim_chance(3000);
+    }
+    return !SIM.calm && sim_now_us() < *until_us;
+}
+
+int64_t sim_delay_us(void) {
+    return 1000 * (int64_t)sim_chance(sim_chance(2) == 0 ? 60 : 4000);
+}
+
 /* ---- the store ---- */
 
 typedef struct shared_store {
@@ -105,6 +119,8 @@ typedef struct shared_sink {
     sim_process *process;
 } shared_sink;
 
+static int64_t down_until_us;
+
 static sim_process *process_of(tarn_store *store) {
     return ((shared_store *)store)->process;
 }
@@ -116,9 +132,9 @@ static tarn_code fail_call(const char *what, tarn_str path, tarn_error *err) {
 
 /* A call that reads has no effect that could be lost. */
 static tarn_code begin_read(tarn_store *store, const char *what, tarn_str path, tarn_error *err) {
-    return sim_call(process_of(store), SIM.plan.store_faults) == SIM_DONE
-               ? TARN_OK
-               : fail_call(what, path, err);
+    sim_verdict verdict = sim_call(process_of(store), SIM.plan.store_faults);
+    return !sim_outage(&down_until_us, verdict) && verdict == SIM_DONE ? TARN_OK
+                                                                       : fail_call(what, path, err);
 }
 
 static unsigned shared_traits(tarn_store *store) {
@@ -166,6 +182,11 @@ typedef struct late_finish {
 static late_finish late[64];
 static int n_late;
 
+/* The document whose creation moves the pointer. */
+static bool is_swap(tarn_str path) {
+    return SIM.plan.kind == SIM_DIR && str_ends_with(path, STR(".metadata.json"));
+}
+
 static bool put_off(shared_sink *self) {
     if (SIM.plan.settled || n_late == 64 || sim_chance(2) == 0) {
         return false;
@@ -184,7 +205,7 @@ static void arrive(int i) {
 static void bring_late(void *ctx) {
     (void)ctx;
     while (SIM.working > 0 || n_late > 0) {
-        sim_sleep_us(1000 * (int64_t)sim_chance(4000));
+        sim_sleep_us(sim_delay_us());
         if (n_late > 0) {
             arrive((int)sim_chance((uint32_t)n_late));
         }
@@ -193,16 +214,21 @@ static void bring_late(void *ctx) {
 
 static tarn_code sink_finish(io_sink *sink, tarn_error *err) {
     shared_sink *self = (shared_sink *)sink;
-    sim_verdict verdict = sim_call(self->process, SIM.plan.store_faults);
+    bool swap = is_swap(self->path);
+    sim_verdict verdict =
+        sim_call(self->process, swap ? SIM.plan.swap_faults : SIM.plan.store_faults);
     tarn_code code = TARN_OK;
-    if (verdict == SIM_FAILED) {
+    if (sim_outage(&down_until_us, verdict) || verdict == SIM_FAILED) {
         code = fail_call("create", self->path, err);
         if (!put_off(self)) {
             self->inner->abort(self->inner);
         }
     } else {
         code = finish_inner(self->inner, self->path, err);
-        if (verdict == SIM_LOST) {
+        if (verdict == SIM_LOST && swap && sim_chance(2) == 0) { /* sent twice (B28, B29) */
+            code =
+                err_set(err, TARN_CONFLICT, "object %.*s was already there", STR_ARG(self->path));
+        } else if (verdict == SIM_LOST) {
             code = fail_call("create (and it was done)", self->path, err);
         }
     }
@@ -334,6 +360,7 @@ void sim_make_table(void) {
     tarn_error err = TARN_ERROR_INIT;
     sim_process p;
     n_late = 0;
+    down_until_us = 0;
     memset(&o, 0, sizeof o);
     sim_process_begin(&p, "setup", 0);
     p.skew_us = 0;
