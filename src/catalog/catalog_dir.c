@@ -7,7 +7,7 @@
  * 2. All writers on one base give version N+1 the same name, since the codec in that name is chosen
  *    by the properties of the base; so the store's atomic create has one winner.
  * 3. The hint is written after the commit and may be late, lost or go backwards; readers follow it
- *    forward.
+ *    forward, and list where old versions are removed (folder_prefer_highest).
  * 4. Old versions may be removed from the lowest up. A writer that slept since (1) could then
  * create an N+1 that was removed before; it finds later versions that do not know of its document,
  * takes it back and says so.
@@ -341,6 +341,28 @@ done:
     return code;
 }
 
+/* The version that was found, or a higher one. */
+static tarn_code load_newest(dir_catalog *self, tarn_arena *arena, tarn_str folder, int64_t number,
+                             tarn_str location, tarn_table_version **out, tarn_error *err) {
+    tarn_table_version *version = NULL;
+    int64_t newest = number;
+    tarn_code code;
+    TRY(read_version(self, location, &version, err));
+    if (metadata_wants_removal(version->metadata)) {
+        TRY(folder_prefer_highest(self->base.store, arena, folder, &newest, &location, err));
+    }
+    if (newest > number) {
+        table_version_release(version);
+        version = NULL;
+        TRY(read_version(self, location, &version, err));
+    }
+    *out = version;
+    version = NULL;
+done:
+    table_version_release(version);
+    return code;
+}
+
 static tarn_code dir_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
                           tarn_error *err) {
     tarn_arena arena;
@@ -355,7 +377,7 @@ static tarn_code dir_load(tarn_catalog *c, const tarn_ident *table, tarn_table_v
     /* A version may be removed as an old one between finding and reading it. */
     for (int tries = 0; tries < LOAD_TRIES; tries++) {
         TRY(folder_current_version(c->store, &arena, folder, label, &number, &location, err));
-        code = read_version((dir_catalog *)c, location, out, err);
+        code = load_newest((dir_catalog *)c, &arena, folder, number, location, out, err);
         if (code != TARN_NOT_FOUND) {
             break;
         }
@@ -398,6 +420,10 @@ static tarn_code check_base(dir_commit *w, tarn_error *err) {
         }
         return code != TARN_OK ? code
                                : err_set(err, TARN_CONFLICT, "table %s already existed", w->label);
+    }
+    if (code == TARN_OK && metadata_wants_removal(w->base->metadata)) {
+        code = folder_prefer_highest(w->self->base.store, &w->arena, w->folder, &number, &location,
+                                     err);
     }
     if (code != TARN_OK) {
         return code;

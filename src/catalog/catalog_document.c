@@ -36,7 +36,7 @@ static bool is_unique(const tarn_change_set *set) {
 
 /* As Iceberg reads it: what is not "true" is false, so that junk in a property cannot stop commits.
  */
-static bool wants_removal(const tarn_metadata *m) {
+bool metadata_wants_removal(const tarn_metadata *m) {
     bool wanted = false;
     tarn_code code = properties_bool(&m->properties, "write.metadata.delete-after-commit.enabled",
                                      false, &wanted, NULL);
@@ -64,8 +64,8 @@ tarn_code document_build(catalog_document *doc, tarn_table_version *base,
     TRY(metadata_write(m, &doc->json, err));
     TRY(metadata_read_back(&doc->version->arena, m, "the new metadata", &doc->version->metadata,
                            err));
-    doc->remove_old = wants_removal(doc->version->metadata);
-    doc->trims = doc->remove_old || (old != NULL && wants_removal(old));
+    doc->remove_old = metadata_wants_removal(doc->version->metadata);
+    doc->trims = doc->remove_old || (old != NULL && metadata_wants_removal(old));
     doc->unique = is_unique(set);
 done:
     return code;

@@ -5,6 +5,7 @@
 
 #define HINT_BYTES_MAX 1024
 #define FIND_TRIES     5
+#define LOAD_TRIES     5
 #define STEPS_MAX      8
 
 /* Digits of s up to 18 (so that nothing overflows); returns how many. */
@@ -165,6 +166,23 @@ tarn_code folder_current_version(tarn_store *store, tarn_arena *arena, tarn_str 
     }
     *number = at;
     *location = found;
+done:
+    return code;
+}
+
+tarn_code folder_prefer_highest(tarn_store *store, tarn_arena *arena, tarn_str folder,
+                                int64_t *number, tarn_str *location, tarn_error *err) {
+    int64_t highest = 0;
+    tarn_str found = STR_NULL;
+    tarn_code code;
+    TRY(folder_highest_version(store, folder, &highest, err));
+    if (highest > *number) {
+        TRY(folder_find_version(store, arena, folder, highest, &found, err));
+    }
+    if (found.data != NULL) {
+        *number = highest;
+        *location = found;
+    }
 done:
     return code;
 }

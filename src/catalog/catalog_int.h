@@ -76,6 +76,7 @@ void document_remove_old(const catalog_document *doc, tarn_store *store);
 bool document_is_in_history(const catalog_document *doc, const tarn_table_version *current);
 
 bool metadata_wants_gzip(const tarn_metadata *m);
+bool metadata_wants_removal(const tarn_metadata *m); /* of old documents, after commits */
 
 /* vN.metadata.json, vN.gz.metadata.json and the older vN.metadata.json.gz. */
 bool folder_parse_version(tarn_str file_name, int64_t *number);
@@ -89,6 +90,11 @@ const char *folder_version_name(tarn_arena *arena, int64_t number, bool gzip);
 tarn_code folder_current_version(tarn_store *store, tarn_arena *arena, tarn_str folder,
                                  const char *what, int64_t *number, tarn_str *location,
                                  tarn_error *err) TARN_MUST_USE;
+/* Where old versions are removed, one that escaped that (a writer died) and a hint that went back
+ * to it look like the current one: then the highest by listing is, and takes the place of what was
+ * found. */
+tarn_code folder_prefer_highest(tarn_store *store, tarn_arena *arena, tarn_str folder,
+                                int64_t *number, tarn_str *location, tarn_error *err) TARN_MUST_USE;
 /* The object of one version in any of its spellings; *location has no data when there is none. */
 tarn_code folder_find_version(tarn_store *store, tarn_arena *arena, tarn_str folder, int64_t number,
                               tarn_str *location, tarn_error *err) TARN_MUST_USE;

@@ -294,10 +294,10 @@ void compact_untake(compact_work *w) {
     }
 }
 
-void compact_round_end(compact_work *w, tarn_outcome_kind outcome, bool spare) {
+void compact_round_end(compact_work *w, tarn_outcome_kind outcome) {
     w->committed = outcome == TARN_COMMITTED;
     for (compact_merge *merge = w->merges; merge != NULL; merge = merge->next) {
-        if (merge->taken_by != 0 && (outcome == TARN_OUTCOME_UNKNOWN || spare)) {
+        if (merge->taken_by != 0 && outcome == TARN_OUTCOME_UNKNOWN) {
             merge->may_be_there = true;
         }
         merge->taken_by = w->committed ? merge->taken_by : 0;

@@ -48,8 +48,8 @@ tarn_code compact_take(compact_work *work, const tarn_metadata *m, commit_job *c
                        int32_t *n_merged, tarn_error *err) TARN_MUST_USE;
 /* The unit that took last was given up. */
 void compact_untake(compact_work *work);
-/* What became of the round's swap; spare: as UNKNOWN, but another round follows. */
-void compact_round_end(compact_work *work, tarn_outcome_kind outcome, bool spare);
+/* What became of the round's swap. */
+void compact_round_end(compact_work *work, tarn_outcome_kind outcome);
 /* Removes what is of no use. */
 void compact_end(compact_work *work);
 

@@ -373,21 +373,26 @@ static bool holds_ours(const group_round *rd, const tarn_metadata *m) {
 
 /* *version: the table after it, or after a conflict as it is now; NULL: not known. A conflict may
  * be the answer to a swap that was sent twice (B28, B29), so before anything is made of it the
- * table is looked at. *spare: it could not be, and what was written must stay. */
+ * table is looked at; where it cannot be, the outcome is not known. */
 static tarn_code swap(group_round *rd, tarn_outcome_kind *outcome, tarn_table_version **version,
-                      bool *spare, tarn_error *err) {
+                      tarn_error *err) {
+    tarn_error unseen = TARN_ERROR_INIT;
     const commit_group *g = rd->group;
     tarn_str uuid = rd->base->metadata->table_uuid;
     const tarn_requirement same = {REQUIRE_UUID, uuid, 0};
     const tarn_change_set set = {uuid.len > 0 ? 1 : 0, &same, rd->n_changes, rd->changes};
     tarn_code code = catalog_commit(g->catalog, g->table, rd->base, &set, outcome, version, err);
-    *spare = false;
     if (code != TARN_CONFLICT && *outcome != TARN_OUTCOME_UNKNOWN) {
         return code;
     }
-    if (catalog_load(g->catalog, g->table, version, NULL) != TARN_OK) {
+    if (catalog_load(g->catalog, g->table, version, &unseen) != TARN_OK) {
         *version = NULL;
-        *spare = true;
+        if (*outcome == TARN_NOT_COMMITTED) {
+            *outcome = TARN_OUTCOME_UNKNOWN;
+            code = err_set(err, TARN_COMMIT_UNKNOWN,
+                           "the commit met a conflict, and the table could not be looked at: %s",
+                           unseen.message);
+        }
     } else if (holds_ours(rd, (*version)->metadata)) {
         *outcome = TARN_COMMITTED;
         err_reset(err);
@@ -454,7 +459,6 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
     commit_group *g = rd->group;
     tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
     tarn_table_version *version = NULL;
-    bool spare = false;
     trim_plan plan = {0};
     tarn_code code = TARN_OK;
     TRY(begin_round(rd, jobs, err));
@@ -465,7 +469,7 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
     }
     if (rd->n_changes > 0) {
         trim(rd, &plan);
-        TRY(swap(rd, &outcome, &version, &spare, err));
+        TRY(swap(rd, &outcome, &version, err));
         trim_files(g->env, g->catalog->store, &plan);
     } else {
         version = table_version_keep(rd->base);
@@ -476,8 +480,8 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
         }
     }
 done:
-    end_units(rd, spare ? TARN_OUTCOME_UNKNOWN : outcome);
-    compact_round_end(rd->compact, outcome, spare);
+    end_units(rd, outcome);
+    compact_round_end(rd->compact, outcome);
     remember(g, version);
     return code;
 }

@@ -1,11 +1,13 @@
 /* write/commit/commit.c - the commit loop; protocol and invariants in commit.h.
  *
  *   START -> attempt: produce snapshot, catalog_commit
- *     COMMITTED                         -> remove what lost attempts wrote and the table does not
- * name -> END committed NOT_COMMITTED, code CONFLICT      -> reload; our snapshot there? END
- * committed : back off, attempt (commit.retry.*) NOT_COMMITTED, any other code     -> remove all
- * that was written -> END not committed UNKNOWN                           -> reload; our snapshot
- * there? END committed : END unknown, nothing is removed */
+ *     COMMITTED: remove what lost attempts wrote and the table does not name; END committed
+ *     NOT_COMMITTED, code CONFLICT: reload (after the last attempt too: the conflict may be the
+ *         answer to a swap that was sent twice). Our snapshot is there? END committed. It could not
+ *         be looked at after a swap? END unknown. Else back off, attempt (commit.retry.*)
+ *     NOT_COMMITTED, any other code: remove all that was written; END not committed
+ *     UNKNOWN: reload. Our snapshot is there? END committed. Else END unknown, nothing is removed
+ */
 #include "write/commit/commit_int.h"
 #include "write/commit/request_json.h"
 
@@ -50,6 +52,7 @@ typedef struct commit_life {
     const commit_request *request;
     commit_maker *maker;
     int32_t attempts;
+    bool swapped;        /* the last attempt came to its swap */
     int64_t snapshot_id; /* ours, or of the one that did the same work before */
     bool other;          /* that one is not ours */
 } commit_life;
@@ -108,7 +111,7 @@ static tarn_code resolve_unknown(commit_life *job, commit_outcome *outcome, tarn
 }
 
 /* After a conflict: the newest version in *base; outcome committed when the commit turned out to be
- * there. */
+ * there, unknown where that could not be seen of a swap. */
 static tarn_code refresh(commit_life *job, tarn_table_version **base, commit_outcome *outcome,
                          tarn_error *err) {
     tarn_table_version *version;
@@ -119,6 +122,14 @@ static tarn_code refresh(commit_life *job, tarn_table_version **base, commit_out
     } else if (code == TARN_OK) {
         table_version_release(*base);
         *base = version;
+    } else if (job->swapped) {
+        tarn_error cause = *err;
+        outcome->kind = TARN_OUTCOME_UNKNOWN;
+        outcome->snapshot_id = commit_maker_snapshot_id(job->maker);
+        code = err_set(err, TARN_COMMIT_UNKNOWN,
+                       "commit of snapshot %lld met a conflict, and the table could not be looked "
+                       "at: %s",
+                       (long long)outcome->snapshot_id, cause.message);
     }
     return code;
 }
@@ -130,12 +141,14 @@ static tarn_code attempt_commit(commit_life *job, tarn_table_version *base, bool
     tarn_code code = TARN_OK;
     outcome->kind = TARN_NOT_COMMITTED;
     outcome->attempts = ++job->attempts;
+    job->swapped = false;
     *nothing = false;
     TRY(commit_maker_attempt(job->maker, base->metadata, &set, err));
     if (set.n_changes == 0) {
         *nothing = true;
         goto done;
     }
+    job->swapped = true;
     code = catalog_commit(job->catalog, job->table, base, &set, &outcome->kind, &outcome->version,
                           err);
     if (outcome->kind == TARN_COMMITTED) {
@@ -164,13 +177,17 @@ static tarn_code commit_loop(commit_life *job, tarn_table_version **base, commit
         if (outcome->kind == TARN_OUTCOME_UNKNOWN) {
             code = resolve_unknown(job, outcome, err);
         }
+        bool last =
+            job->attempts > rule.retries || env_now_ms(job->env) - started_ms > rule.total_ms;
         if (outcome->kind != TARN_NOT_COMMITTED || nothing || code != TARN_CONFLICT ||
-            job->attempts > rule.retries || env_now_ms(job->env) - started_ms > rule.total_ms) {
+            (last && !job->swapped)) {
             goto done;
         }
-        env_log(job->env, TARN_LOG_INFO, "commit", "retry", "attempt=%d reason=%s", job->attempts,
-                err->message);
-        back_off(job->env, &rule, job->attempts);
+        if (!last) {
+            env_log(job->env, TARN_LOG_INFO, "commit", "retry", "attempt=%d reason=%s",
+                    job->attempts, err->message);
+            back_off(job->env, &rule, job->attempts);
+        }
         tarn_error conflict = *err;
         int64_t base_head = (*base)->metadata->current_snapshot_id;
         tarn_str base_location = arena_str(&arena, (*base)->metadata_location);
@@ -179,7 +196,7 @@ static tarn_code commit_loop(commit_life *job, tarn_table_version **base, commit
         if (outcome->kind == TARN_COMMITTED) {
             goto done;
         }
-        if (same_version(base_head, base_location, *base)) {
+        if (last || same_version(base_head, base_location, *base)) {
             /* Nothing moved: the conflict is with what we already knew and will not go away. */
             *err = conflict;
             code = TARN_CONFLICT;
@@ -254,7 +271,7 @@ tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *tab
                      tarn_table_version *base, const commit_request *request,
                      commit_outcome *outcome, tarn_error *err) {
     tarn_code code = TARN_OK;
-    commit_life job = {env, catalog, table, request, NULL, 0, TARN_NO_SNAPSHOT, false};
+    commit_life job = {env, catalog, table, request, NULL, 0, false, TARN_NO_SNAPSHOT, false};
     tarn_error local = TARN_ERROR_INIT;
     tarn_error *e = err != NULL ? err : &local;
     memset(outcome, 0, sizeof *outcome);

@@ -69,6 +69,28 @@ done:
     return code;
 }
 
+/* A conflict may be the answer to a swap that was sent twice: is the last of ours there? */
+static tarn_code settle_conflict(tarn_catalog *catalog, const tarn_ident *table,
+                                 commit_outcome *outcome, tarn_error *err) {
+    tarn_table_version *version = NULL;
+    tarn_error cause = TARN_ERROR_INIT;
+    if (catalog_load(catalog, table, &version, &cause) != TARN_OK) {
+        outcome->kind = TARN_OUTCOME_UNKNOWN;
+        return err_set(err, TARN_COMMIT_UNKNOWN,
+                       "commit of snapshot %lld met a conflict, and the table could not be looked "
+                       "at: %s",
+                       (long long)outcome->snapshot_id, cause.message);
+    }
+    if (metadata_snapshot_by_id(version->metadata, outcome->snapshot_id) == NULL) {
+        table_version_release(version);
+        return TARN_CONFLICT;
+    }
+    err_reset(err);
+    outcome->kind = TARN_COMMITTED;
+    outcome->version = version;
+    return TARN_OK;
+}
+
 tarn_code commit_run_chain(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
                            const commit_chain *requests, commit_outcome *outcome, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -89,6 +111,9 @@ tarn_code commit_run_chain(tarn_env *env, tarn_catalog *catalog, const tarn_iden
     outcome->attempts = 1;
     code = catalog_commit(catalog, table, base, &c.set, &outcome->kind, &outcome->version, err);
     outcome->snapshot_id = requests->snapshot_ids[requests->n - 1];
+    if (code == TARN_CONFLICT) {
+        code = settle_conflict(catalog, table, outcome, err);
+    }
 done:
     for (int32_t i = 0; i < c.n_makers; i++) {
         commit_maker_end(c.makers[i], outcome->kind);

@@ -214,6 +214,31 @@ static void finds_out_that_it_came_too_late(void **state) {
     tear_down(&f);
 }
 
+/* An old version that escaped its removal, and a hint that was written late: they are no table. */
+static void is_not_led_back_by_a_late_hint(void **state) {
+    (void)state;
+    fixture f;
+    tarn_buf bytes;
+    char n[2] = "4";
+    set_up(&f);
+    buf_init(&bytes, f.env, 0);
+    assert_ok(set_property(f.dir, &f.table, "write.metadata.previous-versions-max", "1", &err));
+    assert_ok(set_property(f.dir, &f.table, "write.metadata.delete-after-commit.enabled", "true",
+                           &err));
+    assert_ok(store_get(f.store, STR("/w/ns/t/metadata/v6.metadata.json"), 1 << 20, &bytes, &err));
+    for (; n[0] <= '8'; n[0]++) {
+        assert_ok(set_property(f.dir, &f.table, "n", n, &err));
+    }
+    assert_false(store_exists(f.store, STR("/w/ns/t/metadata/v7.metadata.json")));
+    put(&f, "v6.metadata.json", buf_str(&bytes));
+    put(&f, "version-hint.text", STR("6"));
+    expect_n(f.dir, &f.table, "8");
+    assert_ok(set_property(f.dir, &f.table, "n", "9", &err));
+    expect_n(f.dir, &f.table, "9");
+    buf_release(&bytes);
+    tear_down(&f);
+}
+
 static void refuses_to_leave_the_folder(void **state) {
     (void)state;
     fixture f;
@@ -422,6 +447,7 @@ int main(void) {
         cmocka_unit_test(reads_old_names_of_packed_documents),
         cmocka_unit_test(does_not_take_a_lost_place),
         cmocka_unit_test(finds_out_that_it_came_too_late),
+        cmocka_unit_test(is_not_led_back_by_a_late_hint),
         cmocka_unit_test(refuses_to_leave_the_folder),
         cmocka_unit_test(reads_one_table_by_its_path),
         cmocka_unit_test(reads_numbered_names_by_path),

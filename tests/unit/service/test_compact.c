@@ -242,7 +242,7 @@ static void test_compact_unseen(void **state) {
     g.proxy.mode = PROXY_APPLIED_CONFLICT;
     g.proxy.times = 1;
     g.proxy.blind = true;
-    run(&g, TARN_IO);
+    run(&g, TARN_COMMIT_UNKNOWN);
     g.proxy.blind = false;
     compact_check(&g, 4, 0, 2);
     assert_int_equal(compact_originals(&g, 4), 4);

@@ -367,8 +367,38 @@ static void tell_blind(race_case *r, int32_t version) {
     state_check(&r->c, "main", version == 1 ? "0/0 1 0 0: +mine@0\n" : "1/1 1 0 0: +mine@1\n");
 }
 
+/* The answer was a conflict, with what the swap itself had made, and then nobody answers; or there
+ * is no attempt left. */
+static void tell_unseen_conflict(race_case *r, int32_t version) {
+    commit_outcome outcome;
+    (void)version;
+    tarn_file f = commit_file(&r->c, "mine", 1, 10);
+    commit_request q = commit_of(COMMIT_FAST_APPEND, &f, 1);
+    r->proxy.mode = PROXY_APPLIED_CONFLICT;
+    r->proxy.before = go_blind;
+    r->proxy.ctx = r;
+    assert_code(commit_now(&r->c, &r->proxy.base, &q, &outcome, &err), TARN_COMMIT_UNKNOWN);
+    assert_int_equal(outcome.kind, TARN_OUTCOME_UNKNOWN);
+    err_reset(&err);
+    state_check(&r->c, "main", version == 1 ? "0/0 1 0 0: +mine@0\n" : "1/1 1 0 0: +mine@1\n");
+}
+
+static void tell_last_conflict(race_case *r, int32_t version) {
+    commit_outcome outcome;
+    tarn_file f = commit_file(&r->c, "mine", 1, 10);
+    commit_request q = commit_of(COMMIT_FAST_APPEND, &f, 1);
+    r->proxy.mode = PROXY_APPLIED_CONFLICT;
+    r->proxy.times = 1;
+    assert_ok(commit_now(&r->c, &r->proxy.base, &q, &outcome, &err));
+    assert_int_equal(outcome.attempts, 1);
+    state_check(&r->c, "main", version == 1 ? "0/0 1 0 0: +mine@0\n" : "1/1 1 0 0: +mine@1\n");
+}
+
 static void test_race_lost_answers(void **state) {
+    static const char *const no_retry[] = {"commit.retry.num-retries", "0", NULL};
     (void)state;
+    on_all_kinds(tell_unseen_conflict, QUICK);
+    on_all_kinds(tell_last_conflict, no_retry);
     on_all_kinds(tell_applied_unknown, QUICK);
     on_all_kinds(tell_applied_conflict, QUICK);
     on_all_kinds(tell_blind, QUICK);
