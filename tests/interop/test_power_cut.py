@@ -7,6 +7,7 @@ read by the command and by an engine that is not ours.
 
 usage: test_power_cut.py [CASE ...]    environment: KILL_SHIM (the built kill_at), POWER_RUNS (cuts of streams, default 30), POWER_SEED
 """
+import glob
 import json
 import os
 import random
@@ -51,8 +52,26 @@ def under_power(shop, arguments, seed, **env):
 # ---- streams ----
 
 class Job(test_kill.Job):
+    def __init__(self, kind, deletes, catalog=None, *more):
+        super().__init__(kind, deletes)
+        self.catalog, self.more = catalog, list(more)
+        self.name = " ".join([kind, deletes] + ([catalog] if catalog else []) + self.more)
+
+    def base(self):
+        return ["-c", self.catalog] if self.catalog else []
+
     def options(self):
-        return [o for o in super().options() if o != "-q"] + ["--log", "json"]
+        return [o for o in super().options() if o != "-q"] + ["--log", "json"] + self.base() + self.more
+
+    def check(self, shop):
+        if self.catalog is None:
+            super().check(shop)
+            return
+        named = glob.glob(shop.path("warehouse", "ns", "t", "metadata", "v*.metadata.json"))
+        newest = max(named, key=lambda path: int(os.path.basename(path)[1:].split(".")[0]))
+        for found in (harness.duckdb_rows(newest), shop.cat("ns.t", *self.base()).rows):
+            difference = rows.difference(found, self.wanted, False)
+            assert difference is None, difference
 
     def count(self):
         with test_kill.fresh(self) as shop:
@@ -81,20 +100,21 @@ def cut_stream(job, at, again, seed):
             except Cut as cut:
                 promised += promises(cut.args[0])
             if promised:
-                there = [r["snapshot-id"] for r in rows.parse(shop.tarn("log", "ns.t", "--json").out)]
+                there = [r["snapshot-id"] for r in rows.parse(shop.tarn("log", "ns.t", "--json", *job.base()).out)]
                 equal([p for p in promised if p not in there], [])
         shop.tarn(*job.options())
         shop.tarn(*job.options())  # all is there: once more adds nothing
         job.check(shop)
-        shop.tarn("check", "ns.t")
+        shop.tarn("check", "ns.t", *job.base())
 
 
 def streams():
     jobs = [Job(kind, deletes) for kind, deletes in (("append", "none"), ("upsert", "equality"), ("upsert", "vector"), ("changes", "equality"),
                                                      ("changes", "position"))]
+    jobs += [Job("append", "none", "dir:./warehouse", "--writers", "3"), Job("changes", "vector", "dir:./warehouse")]
     chance = random.Random(SEED)
     for job in jobs:
-        case("%s %s unharmed" % (job.kind, job.deletes), job.count)
+        case(job.name + " unharmed", job.count)
     for i in range(RUNS):
         job = jobs[i % len(jobs)]
         if job.calls is None:
@@ -103,7 +123,7 @@ def streams():
         at = 1 + (turn * job.calls) // turns + chance.randrange(max(1, job.calls // turns))
         again = chance.randrange(1, max(2, job.calls // 3)) if i % 4 == 3 else None
         seed = SEED * 100003 + i * 7
-        case("%s %s cut at call %d of %d%s, seed %d" % (job.kind, job.deletes, at, job.calls, ", again at %s" % again if again else "", seed),
+        case("%s cut at call %d of %d%s, seed %d" % (job.name, at, job.calls, ", again at %s" % again if again else "", seed),
              cut_stream, job, at, again, seed)
 
 
