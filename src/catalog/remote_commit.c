@@ -5,10 +5,12 @@
  *    NOT_COMMITTED.
  * 2. No answer, 5xx, or one that cannot be read leaves it open, and so does a refusal of a request
  *    that came after such a one: it may be refused because the first was taken. Then the table is
- *    loaded. What we wanted is there: COMMITTED. Our snapshot is not, and a requirement of ours
- * does not hold any more: NOT_COMMITTED, for it can never be taken. The table is as it was: the
- * commit is sent again, and comes to the same whether the first still arrives or not, since a
- * snapshot's id can be added once. Else UNKNOWN. */
+ *    loaded. What we wanted is there: COMMITTED. Else the commit is sent again, and comes to the
+ * same whether the first still arrives or not, since a snapshot's id can be added once. Our
+ * snapshot is not there, a requirement of ours does not hold any more, and that was the clear
+ * answer to the last sending too: NOT_COMMITTED, for it can never be taken. (A server may take what
+ * is stale: one of tarn puts appends on the newer head, also those that arrive late.) Else UNKNOWN.
+ */
 #include "base/limits.h"
 #include "catalog/catalog_rest_int.h"
 
@@ -224,6 +226,7 @@ done:
 static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_version **out,
                         tarn_error *err) {
     bool unclear = false;
+    bool refused = false; /* by the last answer that was clear */
     verdict seen = OPEN;
     int unseen = 0;
     tarn_error cause = TARN_ERROR_INIT;
@@ -233,6 +236,7 @@ static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_v
             remote_reply reply;
             tarn_code code = send_commit(w, out, &reply, &cause);
             unclear = unclear || reply.unclear;
+            refused = code == TARN_CONFLICT && !reply.unclear;
             *outcome = code == TARN_OK ? TARN_COMMITTED : TARN_NOT_COMMITTED;
             if (code == TARN_OK || !unclear) {
                 return code == TARN_OK ? TARN_OK : err_set(err, code, "%s", cause.message);
@@ -249,11 +253,12 @@ static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_v
         if (unseen == MAY_BE_UNSEEN) {
             break; /* each look was several requests */
         }
-        if (seen == REFUSED) {
+        if (seen == REFUSED && refused) {
             *outcome = TARN_NOT_COMMITTED;
             return err_set(err, TARN_CONFLICT, "table %s was changed by another commit: %s",
                            w->label, cause.message);
         }
+        seen = seen == REFUSED ? OPEN : seen;
         env_sleep_ms(w->arena.env, (int64_t)FIRST_WAIT_MS << i);
     }
     *outcome = TARN_OUTCOME_UNKNOWN;

@@ -456,7 +456,7 @@ static void run_tuner(void *ctx) {
             tarn_error none = TARN_ERROR_INIT;
             if (properties_i64(&outcome.version->metadata->properties, a->name, 0, &value, &none) !=
                     TARN_OK ||
-                value != i) {
+                (value != i && SIM.plan.net_faults == 0)) { /* an older request may come late */
                 sim_fail("%s set %d and it is %lld", a->name, i, (long long)value);
             }
             a->tuned = i;

@@ -55,6 +55,7 @@ typedef struct commit_life {
     bool swapped;        /* the last attempt came to its swap */
     int64_t snapshot_id; /* ours, or of the one that did the same work before */
     bool other;          /* that one is not ours */
+    bool earlier;        /* ours is in the table as an earlier attempt made it, or a server */
 } commit_life;
 
 /* Looks whether our snapshot is in the table after all: a lost answer, a request sent twice (B28).
@@ -70,7 +71,9 @@ static tarn_code find_ours(commit_life *job, tarn_table_version **version, bool 
     const tarn_metadata *m = (*version)->metadata;
     job->snapshot_id = commit_maker_snapshot_id(job->maker);
     *found = true;
-    if (metadata_snapshot_by_id(m, job->snapshot_id) == NULL) {
+    const tarn_snapshot *ours = metadata_snapshot_by_id(m, job->snapshot_id);
+    job->earlier = ours != NULL && job->attempts > 1 && !commit_maker_made(job->maker, ours);
+    if (ours == NULL) {
         const tarn_snapshot *same = commit_find_id(m, job->request);
         *found = job->other = same != NULL; /* another process committed the same work */
         job->snapshot_id = same != NULL ? same->snapshot_id : job->snapshot_id;
@@ -271,7 +274,8 @@ tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *tab
                      tarn_table_version *base, const commit_request *request,
                      commit_outcome *outcome, tarn_error *err) {
     tarn_code code = TARN_OK;
-    commit_life job = {env, catalog, table, request, NULL, 0, false, TARN_NO_SNAPSHOT, false};
+    commit_life job = {env,   catalog,          table, request, NULL, 0,
+                       false, TARN_NO_SNAPSHOT, false, false};
     tarn_error local = TARN_ERROR_INIT;
     tarn_error *e = err != NULL ? err : &local;
     memset(outcome, 0, sizeof *outcome);
@@ -294,7 +298,11 @@ tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *tab
     TRY(commit_maker_new(env, catalog->store, request, &job.maker, e));
     TRY(commit_loop(&job, &base, outcome, e));
 done:
-    commit_maker_end(job.maker, job.other ? TARN_NOT_COMMITTED : outcome->kind);
+    /* Which files of which attempt an earlier one's snapshot lives by is not told here: none goes.
+     */
+    commit_maker_end(job.maker, job.other     ? TARN_NOT_COMMITTED
+                                : job.earlier ? TARN_OUTCOME_UNKNOWN
+                                              : outcome->kind);
     table_version_release(base);
     return code;
 }

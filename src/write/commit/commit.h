@@ -119,6 +119,9 @@ tarn_code commit_maker_new(tarn_env *env, tarn_store *store, const commit_reques
 tarn_code commit_maker_attempt(commit_maker *maker, const tarn_metadata *base, tarn_change_set *out,
                                tarn_error *err) TARN_MUST_USE;
 int64_t commit_maker_snapshot_id(const commit_maker *maker);
+/* Whether the last attempt made the snapshot as it is in the table: an earlier one's request may
+ * have arrived late, and been put on a newer head by its server. */
+bool commit_maker_made(const commit_maker *maker, const tarn_snapshot *s);
 /* What became of the last attempt: COMMITTED removes what lost attempts wrote, NOT_COMMITTED all
  * that was written, UNKNOWN nothing. Frees. Takes NULL. */
 void commit_maker_end(commit_maker *maker, tarn_outcome_kind outcome);

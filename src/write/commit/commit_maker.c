@@ -259,6 +259,10 @@ static bool path_list_has(const path_list *list, tarn_str path) {
     return false;
 }
 
+bool commit_maker_made(const commit_maker *maker, const tarn_snapshot *s) {
+    return path_list_has(&maker->kept, s->manifest_list);
+}
+
 /* Removes what we wrote and the committed snapshot does not name (invariant 3). Failing to is
  * logged, not an error. */
 static void clean_up(const commit_maker *maker, bool committed) {

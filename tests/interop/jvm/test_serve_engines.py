@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Goal: `tarn serve` is a REST catalog to Iceberg's own library. Method: Iceberg's REST compatibility kit, of which no test may fail;
-Spark, Flink and Trino make, change and read tables and views through the service, and the command reads what came of it.
+Spark, Flink and Trino make, change and read tables and views through the service, and the command reads what came of it; 16 writers of
+Spark and 16 of PyIceberg append to one table at once, and none may see a conflict.
 
 Needs the script that starts servers for tests (TARN_ENGINE, or shared/engines/engine beside this tree) and Java; says SKIPPED without.
 environment: TARN; usage: test_serve_engines.py [CASE ...]
 """
+import concurrent.futures
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
@@ -73,6 +76,25 @@ drop table ice.ns.c;
 select sum(a) as total from ice.ns.w;
 """
 
+WRITERS, APPENDS = 16, 3  # of each engine at once
+# One session a writer, as so many applications would have; each says what kept it from appending.
+APPENDERS = """
+import os, threading
+failed = []
+def append(session, writer):
+    for i in range(%d):
+        try:
+            session.sql("insert into rest.ns.t values (%%d, 'spark')" %% (writer * 100 + i))
+        except Exception as error:
+            failed.append(str(error)[:600])
+spark.sql("select count(*) from rest.ns.t").collect()
+open(os.environ["GO"], "w").close()
+threads = [threading.Thread(target=append, args=(spark.newSession(), n)) for n in range(%d)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print("failed: %%d" %% len(failed), *failed[:3], sep="\\n")
+""" % (APPENDS, WRITERS)
+
 
 def engine(*arguments, **env):
     done = subprocess.run([ENGINE, *arguments], capture_output=True, text=True, timeout=900, env={**os.environ, **env})
@@ -128,7 +150,35 @@ def trino():
         equal((server.catalog().list_tables("ns"), server.catalog().list_views("ns")), ([("ns", "t")], [("ns", "w")]))
 
 
-CASES = [compatibility_kit, spark, flink, trino]
+def append_pyiceberg(server, go, writer):
+    import pyarrow as pa
+    deadline = time.monotonic() + 300
+    while not os.path.exists(go) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    table = server.catalog().load_table("ns.t")
+    for i in range(APPENDS):
+        table.append(pa.table({"id": pa.array([10000 + writer * 100 + i], pa.int64()), "s": ["pyiceberg"]}))
+
+
+def many_writers():
+    """Unmodified writers of two engines append to one table at once. Nobody may try again, so that one conflict would be seen."""
+    with Workshop() as shop, Server(shop) as server:
+        shop.tarn("create", "ns.t", "id long, s string", "--property", "commit.retry.num-retries=0")
+        script, go = shop.path(shop.write("all.py", APPENDERS)), shop.path("go")
+        with concurrent.futures.ThreadPoolExecutor(WRITERS + 1) as pool:
+            spark = pool.submit(engine, "spark-iceberg", "run", script, ICE_REST=server.url, ICE_REST_WAREHOUSE="", SPARK_LOG="OFF",
+                                SPARK_MASTER="local[4]", GO=go)
+            others = [pool.submit(append_pyiceberg, server, go, n) for n in range(WRITERS)]
+            status, out = spark.result()
+            assert status == 0 and "failed: 0" in out, out[-4000:]
+            for other in others:
+                other.result()
+        want = sorted(first + writer * 100 + i for first in (0, 10000) for writer in range(WRITERS) for i in range(APPENDS))
+        equal(sorted(row["id"] for row in shop.cat("ns.t").rows), want)
+        shop.tarn("check", "ns.t")
+
+
+CASES = [compatibility_kit, spark, flink, trino, many_writers]
 
 
 def main():
