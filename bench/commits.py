@@ -13,6 +13,7 @@ ways: batch        tarn's batch commit: `tarn serve` over SQLite, clients of ben
 of them at each commit. Ways run in turn; medians of the rounds. A way that fails commits says so; its rate counts those acknowledged."""
 import argparse
 import json
+import logging
 import multiprocessing
 import os
 import re
@@ -109,6 +110,7 @@ def run_optimistic(args, database, writers):
 
 
 def append_files(where, uri, writer, commits, ready, go, told):
+    logging.disable(logging.CRITICAL)
     from pyiceberg.catalog.sql import SqlCatalog
     catalog = SqlCatalog("bench", uri=uri, warehouse="file://" + where)
     ms, failed = [], 0

@@ -76,7 +76,7 @@ class Server:
         self.log = open(os.path.join(self.folder, "log"), "ab")
         self.process = self.as_server(
             [os.path.join(self.bin, "postgres"), "-D", self.data, "-c", "listen_addresses=127.0.0.1", "-c", "port=%d" % self.port, "-c",
-             "unix_socket_directories=", "-c", "fsync=off", "-c", "jit=off", "-c", "shared_buffers=16MB", "-c", "max_connections=60"],
+             "unix_socket_directories=", "-c", "fsync=off", "-c", "jit=off", "-c", "shared_buffers=16MB", "-c", "max_connections=300"],
             stdout=self.log, stderr=self.log)
         ready = os.path.join(self.bin, "pg_isready")
         for _ in range(READY_SECONDS * 10):
