@@ -39,6 +39,22 @@ typedef struct commit_fence {
     int64_t at_most;
 } commit_fence;
 
+/* A snapshot that somebody made on an older head of the branch, to be made again on the present one:
+ * what stays of it. The last three are more to validate, since its maker cannot be asked: each is a
+ * reading of what was committed since from_snapshot_id. */
+typedef struct commit_origin {
+    int64_t snapshot_id; /* CONFLICT where the table has it */
+    int32_t schema_id;   /* -1: none */
+    const char *operation;
+    /* One a file, or NULL: data sequence numbers that were given to it; -1: the snapshot's own. */
+    const int64_t *added_sequences;
+    const int64_t *added_delete_sequences;
+    bool no_new_rows; /* any data file added is a CONFLICT, but those of rewrites */
+    bool keeps_reach; /* the same of those that the added equality deletes reach */
+    bool outlives_equality_deletes; /* new equality deletes reach the added files as they did the
+                                       removed ones: they are no CONFLICT */
+} commit_origin;
+
 typedef struct commit_request {
     commit_kind kind;
     const tarn_file *added;
@@ -75,6 +91,7 @@ typedef struct commit_request {
     int64_t id_is_after;   /* with commit_id: a snapshot that was there before anything of this id
                               could be, so that only newer ones are looked at; 0: not known */
     bool allow_empty;      /* a snapshot also where nothing is added and nothing removed */
+    const commit_origin *origin; /* NULL: a new snapshot */
     tarn_str table_uuid;   /* len 0, or: CONFLICT where the base is another table */
     const commit_fence *fence; /* NULL: none */
     /* A catalog with batch commit may put this append into one snapshot with others. */

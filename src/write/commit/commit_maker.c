@@ -208,7 +208,8 @@ tarn_code commit_maker_new(tarn_env *env, tarn_store *store, const commit_reques
     maker->work.env = env;
     maker->work.store = store;
     maker->work.request = request;
-    maker->work.snapshot_id = env_random_snapshot_id(env);
+    maker->work.snapshot_id =
+        request->origin != NULL ? request->origin->snapshot_id : env_random_snapshot_id(env);
     arena_init(&maker->work.arena, env);
     env_uuid_v4(env, maker->work.uuid);
     *out = maker;
@@ -217,6 +218,20 @@ tarn_code commit_maker_new(tarn_env *env, tarn_store *store, const commit_reques
 
 int64_t commit_maker_snapshot_id(const commit_maker *maker) {
     return maker->work.snapshot_id;
+}
+
+/* Another one where the table has it, as long as nothing was written under it. */
+static tarn_code choose_id(commit_work *work, const tarn_metadata *base, tarn_error *err) {
+    const commit_origin *origin = work->request->origin;
+    if (origin != NULL && metadata_snapshot_by_id(base, origin->snapshot_id) != NULL) {
+        return err_set(err, TARN_CONFLICT, "snapshot %lld is in the table already",
+                       (long long)origin->snapshot_id);
+    }
+    while (origin == NULL && work->written.count == 0 &&
+           metadata_snapshot_by_id(base, work->snapshot_id) != NULL) {
+        work->snapshot_id = env_random_snapshot_id(work->env);
+    }
+    return TARN_OK;
 }
 
 tarn_code commit_maker_attempt(commit_maker *maker, const tarn_metadata *base, tarn_change_set *out,
@@ -233,9 +248,7 @@ tarn_code commit_maker_attempt(commit_maker *maker, const tarn_metadata *base, t
     arena_init(&a->arena, work->env);
     maker->in_attempt = true;
     work->attempt++;
-    while (work->written.count == 0 && metadata_snapshot_by_id(base, work->snapshot_id) != NULL) {
-        work->snapshot_id = env_random_snapshot_id(work->env);
-    }
+    TRY(choose_id(work, base, err));
     TRY(find_parent(a, err));
     if (work->request->check != NULL) {
         TRY(work->request->check(work->request->check_ctx, a->metadata, err));

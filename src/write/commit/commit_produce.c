@@ -154,6 +154,7 @@ typedef struct added_files {
     const tarn_file *items;
     int32_t n;
     bool is_deletes;
+    const int64_t *sequences; /* NULL, or one a file; -1: the snapshot's */
 } added_files;
 
 static tarn_code close_added(commit_work *work, manifest_writer **writer, tarn_error *err) {
@@ -182,7 +183,7 @@ static tarn_code write_added(commit_attempt *a, const added_files *files, const 
         memset(&entry, 0, sizeof entry);
         entry.status = TARN_ENTRY_ADDED;
         entry.snapshot_id = work->snapshot_id;
-        entry.sequence_number = -1;
+        entry.sequence_number = files->sequences != NULL ? files->sequences[i] : -1;
         entry.file_sequence_number = -1;
         entry.file = files->items[i];
         entry.file.first_row_id = -1; /* spec, "First Row ID Inheritance": not before the commit */
@@ -223,8 +224,11 @@ static tarn_code ensure_added(commit_attempt *a, tarn_error *err) {
     const commit_request *request = work->request;
     tarn_code code = TARN_OK;
     int64_t target;
-    const added_files data = {request->added, request->n_added, false};
-    const added_files deletes = {request->added_deletes, request->n_added_deletes, true};
+    const commit_origin *origin = request->origin;
+    const added_files data = {request->added, request->n_added, false,
+                              origin != NULL ? origin->added_sequences : NULL};
+    const added_files deletes = {request->added_deletes, request->n_added_deletes, true,
+                                 origin != NULL ? origin->added_delete_sequences : NULL};
     if (work->added != NULL && work->added_format == a->metadata->format_version) {
         return TARN_OK;
     }
@@ -279,6 +283,9 @@ static const char *row_delta_name(const commit_request *request) {
 
 static const char *operation_name(const commit_attempt *a) {
     const commit_request *request = a->work->request;
+    if (request->origin != NULL) {
+        return request->origin->operation;
+    }
     if (is_append(request)) {
         return "append";
     }
@@ -464,7 +471,8 @@ tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) {
         s->timestamp_ms =
             m->last_updated_ms + 1; /* clocks differ; the log must not run backwards */
     }
-    s->schema_id = m->current_schema_id;
+    s->schema_id = work->request->origin != NULL ? work->request->origin->schema_id
+                                                 : m->current_schema_id;
     s->first_row_id = -1;
     s->added_rows = -1;
     if (m->format_version >= 3) { /* spec, "Snapshot Row IDs": anew on each attempt */

@@ -9,10 +9,14 @@
  *     back; not where files are only removed, since all their rows go), or, with
  *     check_new_deletes, one that is referenced.
  *
+ *   - of a snapshot that is made again (request->origin), what it says in no_new_rows and
+ *     keeps_reach.
+ *
  * Position deletes and vectors that name one data file concern that one, others their partition;
  * equality deletes what may hold rows of the conflict_filter, without one their partition. Without
  * from_snapshot_id nothing is known of referenced files, so they are looked for among all live
  * ones. That a removed file is still live is checked where manifests are filtered. */
+#include "iceberg/delete_index.h"
 #include "write/commit/commit_int.h"
 
 typedef struct history_check {
@@ -61,6 +65,48 @@ done:
     return code;
 }
 
+/* Whether an added equality delete reaches a data file, with a higher sequence number. */
+static bool reaches(const history_check *h, const tarn_file *data) {
+    const commit_request *request = h->a->work->request;
+    for (int32_t i = 0; i < request->n_added_deletes; i++) {
+        const tarn_file *f = &request->added_deletes[i];
+        if (f->content == TARN_CONTENT_EQUALITY_DELETES &&
+            (delete_is_global(h->a->metadata, f) || files_share_partition(f, data))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Rows that came since the work began, and its maker had not seen. */
+static tarn_code check_rows(const history_check *h, const tarn_manifest *manifest,
+                            tarn_error *err) {
+    const commit_origin *origin = h->a->work->request->origin;
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    manifest_entries entries;
+    tarn_str operation = STR_NULL;
+    if (origin == NULL || !(origin->no_new_rows || origin->keeps_reach) ||
+        (properties_get(&h->snapshot->summary, "operation", &operation) &&
+         str_is(operation, "replace"))) { /* the same rows in other files */
+        return TARN_OK;
+    }
+    arena_init(&arena, h->a->work->env);
+    TRY(produce_read_manifest(h->a, &arena, manifest, 0, true, &entries, err));
+    for (int64_t i = 0; i < entries.count; i++) {
+        const tarn_entry *e = &entries.items[i];
+        if (e->status == TARN_ENTRY_ADDED && (origin->no_new_rows || reaches(h, &e->file))) {
+            code = err_set(err, TARN_CONFLICT,
+                           "snapshot %lld added file %.*s, whose rows the commit may concern",
+                           (long long)h->snapshot->snapshot_id, STR_ARG(e->file.path));
+            goto done;
+        }
+    }
+done:
+    arena_release(&arena);
+    return code;
+}
+
 static tarn_code check_removed(const history_check *h, const tarn_manifest *manifest,
                                tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -88,6 +134,10 @@ static bool concerns(const history_check *h, const tarn_evaluator *evaluator,
     const commit_request *request = h->a->work->request;
     tarn_str only = deletes_only_file(file);
     bool check = request->check_new_deletes;
+    if (file->content == TARN_CONTENT_EQUALITY_DELETES && request->origin != NULL &&
+        request->origin->outlives_equality_deletes) {
+        return false;
+    }
     if (only.len > 0) {
         return map_find(&h->removed, only) != NULL ||
                (check && map_find(&h->referenced, only) != NULL);
@@ -161,6 +211,9 @@ static tarn_code check_manifest(const history_check *h, const tarn_manifest *man
     }
     if (manifest->added_files != 0 && request->conflict_filter != NULL) {
         TRY(check_added(h, manifest, err));
+    }
+    if (manifest->added_files != 0) {
+        TRY(check_rows(h, manifest, err));
     }
 done:
     return code;
@@ -263,7 +316,8 @@ tarn_code validate_history(commit_attempt *a, tarn_error *err) {
     history_check h;
     if (request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND ||
         (request->n_removed == 0 && request->n_referenced == 0 &&
-         request->conflict_filter == NULL)) {
+         request->conflict_filter == NULL &&
+         (request->origin == NULL || !request->origin->keeps_reach))) {
         return TARN_OK;
     }
     TRY(init_check(a, &h, err));
