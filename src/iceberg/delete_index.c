@@ -251,10 +251,12 @@ static tarn_code add_vector(delete_index *index, const indexed_delete *d, tarn_e
     return append_mapped(index, &index->vectors, f->referenced_data_file, d, err);
 }
 
-/* The one data file that a position delete file is about; data NULL: it may be any. */
-static tarn_str sole_data_file(const tarn_file *f) {
+tarn_str delete_only_file(const tarn_file *f) {
     tarn_str lower, upper;
-    if (f->referenced_data_file.data != NULL) {
+    if (f->content != TARN_CONTENT_POSITION_DELETES) {
+        return STR_NULL;
+    }
+    if (f->referenced_data_file.len > 0) {
         return f->referenced_data_file;
     }
     if (metric_find_bound(f->lower, f->n_lower, FIELD_ID_DELETE_FILE_PATH, &lower) &&
@@ -307,7 +309,7 @@ static tarn_code add_entry(delete_index *index, const tarn_entry *entry, tarn_er
     if (entry->file.format == TARN_FORMAT_PUFFIN) {
         return add_vector(index, &d, err);
     }
-    tarn_str sole = sole_data_file(&entry->file);
+    tarn_str sole = delete_only_file(&entry->file);
     return sole.data != NULL ? append_mapped(index, &index->files, sole, &d, err)
                              : append_tuple(index, &index->partitions, &d, err);
 }

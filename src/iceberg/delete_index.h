@@ -33,5 +33,7 @@ bool files_share_partition(const tarn_file *a, const tarn_file *b);
 tarn_str file_partition_key(tarn_arena *arena, const tarn_file *file);
 /* Whether an equality delete file is of an unpartitioned spec and reaches all data. */
 bool delete_is_global(const tarn_metadata *m, const tarn_file *file);
+/* The one data file that a position delete file or vector names; len 0: it may be any. */
+tarn_str delete_only_file(const tarn_file *file);
 
 #endif

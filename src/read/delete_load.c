@@ -171,6 +171,51 @@ done:
     return code;
 }
 
+static tarn_code take_paths(const tarn_batch *batch, tarn_map *paths, tarn_error *err) {
+    tarn_view view;
+    tarn_str last = STR_NULL;
+    view_column(batch, 0, &view);
+    if (view_null_count(&view) > 0) {
+        return err_set(err, TARN_CORRUPT, "a position delete had no file");
+    }
+    for (int64_t i = 0; i < batch_rows(batch); i++) {
+        tarn_str path = view_bytes(&view, i);
+        if (str_eq(path, last) || map_find(paths, path) != NULL) {
+            last = path;
+            continue;
+        }
+        tarn_str kept = arena_str(paths->arena, path);
+        if (kept.data == NULL || map_put(paths, kept, NULL) == NULL) {
+            return err_nomem(err);
+        }
+        last = path;
+    }
+    return TARN_OK;
+}
+
+tarn_code load_paths(const delete_loader *l, const tarn_file *file, tarn_map *paths,
+                     tarn_error *err) {
+    static const tarn_type only_path = {
+        .kind = TARN_STRUCT, .n_fields = 1, .fields = position_fields};
+    const file_scan_options options = {.wanted = &only_path};
+    tarn_code code = TARN_OK;
+    file_scan *scan = NULL;
+    tarn_batch batch;
+    scan_counters counters;
+    memset(&batch, 0, sizeof batch);
+    memset(&counters, 0, sizeof counters);
+    TRY(file_scan_open(l->env, l->store, file, NULL, &options, &scan, err));
+    do {
+        batch_release(&batch);
+        TRY(file_scan_next(scan, &batch, &counters, err));
+        TRY(take_paths(&batch, paths, err));
+    } while (batch_rows(&batch) > 0);
+done:
+    batch_release(&batch);
+    file_scan_close(scan);
+    return code;
+}
+
 /* ---- vectors ---- */
 
 static tarn_code read_range(const delete_loader *l, const tarn_file *file, tarn_buf *out,

@@ -26,6 +26,9 @@ const tarn_type *delete_position_type(void);
 tarn_code load_positions(const delete_loader *l, const tarn_entry *entry,
                          delete_target *const *targets, int32_t n_targets,
                          tarn_error *err) TARN_MUST_USE;
+/* The data files that a position delete file names, put into paths, in its arena. */
+tarn_code load_paths(const delete_loader *l, const tarn_file *file, tarn_map *paths,
+                     tarn_error *err) TARN_MUST_USE;
 /* A deletion vector, which takes rows of all targets. */
 tarn_code load_vector(const delete_loader *l, const tarn_entry *entry,
                       delete_target *const *targets, int32_t n_targets,

@@ -55,7 +55,7 @@ tarn_code places_init(tarn_arena *arena, tarn_catalog *catalog, tarn_str allowed
     return TARN_OK;
 }
 
-static bool climbs(tarn_str path) {
+bool places_climbs(tarn_str path) {
     tarn_str piece;
     while (path.len > 0 && str_split(&path, '/', &piece)) {
         if (str_is(piece, "..") || str_is(piece, ".")) {
@@ -67,7 +67,7 @@ static bool climbs(tarn_str path) {
 
 tarn_code places_allow(const service_places *p, tarn_str location, tarn_error *err) {
     tarn_str path = plain(location);
-    if (climbs(path)) {
+    if (places_climbs(path)) {
         return err_set(err, TARN_DENIED, "location \"%.*s\" goes through . or ..",
                        STR_ARG(location));
     }

@@ -16,6 +16,7 @@ tarn_code places_init(tarn_arena *arena, tarn_catalog *catalog, tarn_str allowed
                       service_places *out, tarn_error *err) TARN_MUST_USE;
 /* DENIED names the location, and how it could be allowed. ".." in a path is refused whatever is
  * allowed. */
+bool places_climbs(tarn_str path); /* has . or .. as a part */
 tarn_code places_allow(const service_places *p, tarn_str location, tarn_error *err) TARN_MUST_USE;
 /* Properties that say where files go: write.data.path and the like, a namespace's location. */
 tarn_code places_allow_properties(const service_places *p, const tarn_properties *properties,

@@ -1,27 +1,80 @@
-/* service/rebase.c - see rebase.h. */
+/* service/rebase.c - see rebase.h.
+ *
+ * client's list against its parent's -> files that come and go (rebase_delta.h) -> a commit request
+ *   -> made on the head like any other, validated against all that came since (write/commit)
+ *
+ * What is taken: one snapshot, put on one branch, on a parent that is still an ancestor of the
+ * branch's head; properties may change besides; every other requirement holds. The server knows the
+ * files, not the client's query, so it takes only what holds for every query:
+ *
+ *   append: adds data files alone. It read nothing, so nothing that came since matters.
+ *
+ *   replace: the same rows in other files. What came since matters only where it concerns those
+ *   files: each must be live still, and no row deletes may have come that concern them, since the
+ *   new files would bring the rows back. Equality deletes may where all new files keep a sequence
+ *   number of the parent's time: then they reach the new files as they did the old. More rows than
+ *   before are no rewrite. Position deletes may be written anew for themselves; equality deletes
+ *   not, since files that are rewritten at the same time count on them.
+ *
+ *   delete, overwrite: files and rows that went because of a query.
+ *     - Each file that goes, or of which rows go, must be live still, and nobody may have deleted
+ *       rows of it since: two changes of one row would both be done, or one be lost. A delete
+ *       file or vector that a new one stands in for must be the one that is there.
+ *     - Rows that came since may be rows of the query. Under serializable isolation, which is
+ *       what tables have that do not say, none may have come but by rewrites; under snapshot
+ *       isolation they stay as they are. Which of write.delete, write.update and
+ *       write.merge.isolation-level holds is not known: all that may must say snapshot.
+ *     - Equality deletes get a higher sequence number, and so would reach rows that their writer
+ *       did not mean: no data files may have come, but by rewrites, in the partitions that they
+ *       reach. A commit with no other deletes read nothing, and is held to this alone.
+ *     - Files keep no sequence numbers of their own; and whoever replaces whole partitions means
+ *       them as they are, which only its writer can do again.
+ *
+ * Everything else is refused, and the client makes it anew. */
 #include "service/rebase.h"
 
 #include "base/map.h"
-#include "iceberg/location.h"
-#include "iceberg/manifest.h"
-#include "read/scan.h"
+#include "iceberg/delete_index.h"
+#include "write/commit/commit.h"
 
 typedef struct rebase {
-    tarn_arena *arena;
+    rebase_commit *commit;
     written_files *files;
     const tarn_metadata *base;
-    const tarn_change_set *set;
-    const tarn_snapshot *sent; /* as the client made it */
-    const tarn_snapshot *head; /* of the branch now; NULL: it has none */
-    tarn_snapshot *made;
+    const sent_snapshot *sent;
+    const rebase_delta *delta;
+    commit_request request;
+    commit_origin origin;
+    tarn_error *err;
 } rebase;
 
+static tarn_code refuse(const rebase *b, const char *why) {
+    return err_set(b->err, TARN_CONFLICT,
+                   "requirement failed: the branch has changed, and the commit could not follow: "
+                   "%s",
+                   why);
+}
+
+/* ---- what is asked ---- */
+
+static const char *operation_of(const tarn_snapshot *s) {
+    static const char *const known[] = {"append", "replace", "delete", "overwrite"};
+    tarn_str operation;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (properties_get(&s->summary, "operation", &operation) && str_is(operation, known[i])) {
+            return known[i];
+        }
+    }
+    return NULL;
+}
+
 /* Finds the one snapshot and the one branch; false: the commit is of another kind. */
-static bool find_parts(rebase *b, tarn_str *branch) {
+static bool find_parts(rebase *b) {
+    const tarn_change_set *set = &b->commit->set;
     const tarn_change *add = NULL;
     const tarn_change *move = NULL;
-    for (int32_t i = 0; i < b->set->n_changes; i++) {
-        const tarn_change *c = &b->set->changes[i];
+    for (int32_t i = 0; i < set->n_changes; i++) {
+        const tarn_change *c = &set->changes[i];
         if (c->kind == CHANGE_ADD_SNAPSHOT && add == NULL) {
             add = c;
         } else if (c->kind == CHANGE_SET_SNAPSHOT_REF && move == NULL) {
@@ -30,36 +83,43 @@ static bool find_parts(rebase *b, tarn_str *branch) {
             return false;
         }
     }
-    if (add == NULL || move == NULL || move->ref.is_tag ||
-        move->ref.snapshot_id != add->snapshot->snapshot_id) {
+    if (add == NULL || move == NULL || move->ref.is_tag || b->commit->n_snapshots != 1 ||
+        move->ref.snapshot_id != add->snapshot->snapshot_id ||
+        b->commit->snapshots[0].snapshot != add->snapshot || !b->commit->snapshots[0].understood) {
         return false;
     }
-    b->sent = add->snapshot;
-    *branch = move->ref.name;
+    b->sent = &b->commit->snapshots[0];
+    b->request.branch = move->ref.name;
     return true;
 }
 
-static bool is_append(const rebase *b, tarn_str branch) {
-    tarn_str operation;
-    const tarn_ref *ref = metadata_ref(b->base, branch);
-    if (!properties_get(&b->sent->summary, "operation", &operation) ||
-        !str_is(operation, "append") || b->sent->manifest_list.len == 0 ||
-        metadata_schema_by_id(b->base, b->sent->schema_id) == NULL ||
-        metadata_snapshot_by_id(b->base, b->sent->snapshot_id) != NULL ||
-        (ref != NULL && ref->is_tag)) {
+/* Whether its parent is under the branch's head. */
+static bool may_follow(rebase *b) {
+    const tarn_snapshot *s = b->sent->snapshot;
+    const tarn_ref *ref = metadata_ref(b->base, b->request.branch);
+    b->origin.operation = operation_of(s);
+    b->origin.snapshot_id = s->snapshot_id;
+    b->origin.schema_id = s->schema_id;
+    b->request.origin = &b->origin;
+    b->request.from_snapshot_id = s->parent_id;
+    b->request.summary = s->summary;
+    if (b->origin.operation == NULL || (ref != NULL && ref->is_tag) ||
+        metadata_schema_by_id(b->base, s->schema_id) == NULL ||
+        metadata_snapshot_by_id(b->base, s->snapshot_id) != NULL) {
         return false;
     }
-    b->made->parent_id = ref != NULL ? ref->snapshot_id : TARN_NO_SNAPSHOT;
-    return b->sent->parent_id == TARN_NO_SNAPSHOT ||
-           (ref != NULL && metadata_is_ancestor(b->base, ref->snapshot_id, b->sent->parent_id));
+    return s->parent_id == TARN_NO_SNAPSHOT
+               ? strcmp(b->origin.operation, "append") == 0
+               : ref != NULL && metadata_is_ancestor(b->base, ref->snapshot_id, s->parent_id);
 }
 
 /* All but where the branch stood. */
-static tarn_code check_others(const rebase *b, tarn_error *err) {
-    for (int32_t i = 0; i < b->set->n_requirements; i++) {
-        tarn_change_set one = {1, &b->set->requirements[i], 0, NULL};
-        if (b->set->requirements[i].kind != REQUIRE_REF_SNAPSHOT_ID) {
-            tarn_code code = change_check(b->base, &one, err);
+static tarn_code check_others(const rebase *b) {
+    const tarn_change_set *set = &b->commit->set;
+    for (int32_t i = 0; i < set->n_requirements; i++) {
+        tarn_change_set one = {1, &set->requirements[i], 0, NULL};
+        if (set->requirements[i].kind != REQUIRE_REF_SNAPSHOT_ID) {
+            tarn_code code = change_check(b->base, &one, b->err);
             if (code != TARN_OK) {
                 return code;
             }
@@ -68,219 +128,308 @@ static tarn_code check_others(const rebase *b, tarn_error *err) {
     return TARN_OK;
 }
 
-static tarn_code read_list(const rebase *b, const tarn_snapshot *s, const tarn_manifest **out,
-                           int32_t *n, tarn_error *err) {
-    *out = NULL;
-    *n = 0;
-    if (s == NULL) {
-        return TARN_OK;
+/* ---- the rules ---- */
+
+static int64_t rows_of(const tarn_file *files, int32_t n) {
+    int64_t rows = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (!num_add_i64(rows, files[i].record_count, &rows)) {
+            return INT64_MAX;
+        }
     }
-    if (s->manifest_list.len == 0) {
-        return err_set(err, TARN_CONFLICT, "snapshot %lld lists its manifests inline",
-                       (long long)s->snapshot_id);
-    }
-    return snapshot_manifests(b->arena, b->files->store, s, out, n, err);
+    return rows;
 }
 
-/* Only adds data files, by the snapshot that was sent. */
-static bool only_adds(const rebase *b, const tarn_manifest *m) {
-    return m->added_snapshot_id == b->sent->snapshot_id && !m->is_deletes &&
-           m->existing_files == 0 && m->deleted_files == 0 && m->added_files >= 0 &&
-           metadata_spec_by_id(b->base, m->spec_id) != NULL;
+static int64_t rows_of_entries(const tarn_entry *entries, int32_t n) {
+    int64_t rows = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (!num_add_i64(rows, entries[i].file.record_count, &rows)) {
+            return INT64_MAX;
+        }
+    }
+    return rows;
 }
 
-/* The new manifests of what was sent, then those of the head. */
-static tarn_code join_lists(rebase *b, tarn_manifest **out, int32_t *n, tarn_error *err) {
-    const tarn_manifest *sent, *old, *now;
-    int32_t n_sent, n_old, n_now;
-    tarn_code code = TARN_OK;
-    tarn_map known;
-    map_init(&known, b->arena);
-    const tarn_snapshot *parent = b->sent->parent_id != TARN_NO_SNAPSHOT
-                                      ? metadata_snapshot_by_id(b->base, b->sent->parent_id)
-                                      : NULL;
-    TRY(read_list(b, b->sent, &sent, &n_sent, err));
-    TRY(read_list(b, parent, &old, &n_old, err));
-    TRY(read_list(b, b->head, &now, &n_now, err));
-    tarn_manifest *list = ARENA_ARRAY(b->arena, tarn_manifest, (size_t)n_sent + (size_t)n_now + 1);
-    if (list == NULL) {
-        return err_nomem(err);
+/* Whether all numbers are given, and any is. */
+static void look_at(const int64_t *sequences, int32_t n, bool *all, bool *any) {
+    *all = n > 0;
+    *any = false;
+    for (int32_t i = 0; i < n; i++) {
+        *all &= sequences[i] >= 0;
+        *any |= sequences[i] >= 0;
     }
-    for (int32_t i = 0; i < n_old; i++) {
-        if (map_put(&known, old[i].path, NULL) == NULL) {
-            return err_nomem(err);
-        }
-    }
-    int32_t kept = 0;
-    *n = 0;
-    for (int32_t i = 0; i < n_sent; i++) {
-        if (map_find(&known, sent[i].path) != NULL) {
-            kept++;
-        } else if (only_adds(b, &sent[i])) {
-            list[*n] = sent[i];
-            list[*n].sequence_number = list[*n].min_sequence_number = -1; /* the new snapshot's */
-            list[*n].first_row_id = -1;
-            (*n)++;
-        } else {
-            return err_set(err, TARN_CONFLICT,
-                           "requirement failed: the branch has changed, and manifest %.*s does "
-                           "more than add files",
-                           STR_ARG(sent[i].path));
-        }
-    }
-    if (kept != n_old) {
-        return err_set(err, TARN_CONFLICT,
-                       "requirement failed: the branch has changed, and the append left out %d "
-                       "manifests of its parent",
-                       n_old - kept);
-    }
-    if (n_now > 0) {
-        memcpy(list + *n, now, (size_t)n_now * sizeof *list);
-        *n += n_now;
-    }
-    *out = list;
-done:
-    return code;
 }
 
-static int64_t count_of(const tarn_properties *p, const char *key, int64_t fallback) {
-    tarn_str text;
-    int64_t n;
-    return p != NULL && properties_get(p, key, &text) && str_to_i64(text, &n) ? n : fallback;
+static bool has_equality(const tarn_file *files, int32_t n) {
+    bool any = false;
+    for (int32_t i = 0; i < n; i++) {
+        any |= files[i].content == TARN_CONTENT_EQUALITY_DELETES;
+    }
+    return any;
 }
 
-/* The summary as it was sent, with the totals of the head and what this one adds. */
-static tarn_code make_summary(rebase *b, tarn_error *err) {
-    static const struct {
-        const char *total, *added;
-    } TOTALS[] = {
-        {"total-records", "added-records"},       {"total-data-files", "added-data-files"},
-        {"total-files-size", "added-files-size"}, {"total-delete-files", NULL},
-        {"total-position-deletes", NULL},         {"total-equality-deletes", NULL}};
-    const tarn_properties *in = &b->sent->summary;
-    const tarn_properties *before = b->head != NULL ? &b->head->summary : NULL;
-    tarn_property *items = ARENA_ARRAY(b->arena, tarn_property, (size_t)in->count + 1);
-    if (items == NULL) {
-        return err_nomem(err);
+/* Numbers that were given are of the parent's time. */
+static bool sequences_hold(const rebase *b) {
+    const tarn_snapshot *parent = metadata_snapshot_by_id(b->base, b->sent->snapshot->parent_id);
+    const rebase_delta *d = b->delta;
+    bool hold = parent != NULL;
+    for (int32_t i = 0; i < d->n_added && hold; i++) {
+        hold = d->added_sequences[i] <= parent->sequence_number;
     }
-    int32_t n = 0;
-    for (int32_t i = 0; i < in->count; i++) {
-        items[n] = in->items[i];
-        bool total = false;
-        int64_t value = -1;
-        for (size_t t = 0; t < sizeof TOTALS / sizeof TOTALS[0]; t++) {
-            if (str_is(in->items[i].key, TOTALS[t].total)) {
-                int64_t base = count_of(before, TOTALS[t].total, before == NULL ? 0 : -1);
-                int64_t added = TOTALS[t].added != NULL ? count_of(in, TOTALS[t].added, 0) : 0;
-                total = true;
-                value = base >= 0 ? base + added : -1;
-            }
-        }
-        if (total && value < 0) {
-            continue; /* the head's own is unknown */
-        }
-        if (total) {
-            items[n].value = str_of(arena_printf(b->arena, "%lld", (long long)value));
-            if (items[n].value.data == NULL) {
-                return err_nomem(err);
-            }
-        }
-        n++;
+    for (int32_t i = 0; i < d->n_added_deletes && hold; i++) {
+        hold = d->added_delete_sequences[i] <= parent->sequence_number;
     }
-    b->made->summary = (tarn_properties){n, items};
+    return hold;
+}
+
+static tarn_code rule_append(rebase *b) {
+    const rebase_delta *d = b->delta;
+    bool all, any;
+    look_at(d->added_sequences, d->n_added, &all, &any);
+    if (d->n_added_deletes > 0 || d->n_removed > 0 || d->n_removed_deletes > 0 || any) {
+        return refuse(b, "it is called an append and does more than add data files");
+    }
+    b->request.kind = COMMIT_FAST_APPEND;
+    b->request.allow_empty = true;
+    b->origin.manifests = d->manifests;
+    b->origin.n_manifests = d->n_manifests;
     return TARN_OK;
 }
 
-static tarn_code write_list(rebase *b, tarn_manifest *list, int32_t n, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    io_sink *sink = NULL;
-    manifest_list_options options;
-    char uuid[37];
-    memset(&options, 0, sizeof options);
-    env_uuid_v4(b->arena->env, uuid);
-    char *name =
-        arena_printf(b->arena, "snap-%lld-1-%s.avro", (long long)b->made->snapshot_id, uuid);
-    if (name == NULL) {
-        return err_nomem(err);
+static tarn_code rule_replace_deletes(rebase *b) {
+    const rebase_delta *d = b->delta;
+    bool equality = has_equality(d->added_deletes, d->n_added_deletes);
+    for (int32_t i = 0; i < d->n_removed_deletes; i++) {
+        equality |= d->removed_deletes[i].file.content == TARN_CONTENT_EQUALITY_DELETES;
     }
-    options.format_version = b->base->format_version;
-    options.snapshot_id = b->made->snapshot_id;
-    options.parent_id = b->made->parent_id;
-    options.sequence_number = b->made->sequence_number;
-    options.first_row_id = b->made->first_row_id;
-    options.codec = properties_str(&b->base->properties, "write.avro.compression-codec", "gzip");
-    TRY(location_metadata_file(b->arena, b->base, str_of(name), &b->made->manifest_list, err));
-    TRY(written_add(b->files, b->made->manifest_list, err));
-    TRY(store_create(b->files->store, b->made->manifest_list, STORE_CREATE_LATER, &sink, err));
-    code = manifest_list_write(b->arena->env, &options, list, n, sink, err);
-    if (code != TARN_OK) {
-        sink->abort(sink);
-        goto done;
+    if (equality || d->n_added_deletes == 0 || d->n_removed_deletes == 0 ||
+        rows_of(d->added_deletes, d->n_added_deletes) >
+            rows_of_entries(d->removed_deletes, d->n_removed_deletes)) {
+        return refuse(b, "its delete files do not stand in for those that it removes");
     }
-    TRY(sink->finish(sink, err));
-done:
-    return code;
+    b->request.kind = COMMIT_OVERWRITE;
+    return TARN_OK;
 }
 
-static void number_snapshot(rebase *b, tarn_manifest *list, int32_t n) {
-    const tarn_metadata *m = b->base;
-    tarn_snapshot *s = b->made;
-    s->sequence_number = m->format_version == 1 ? 0 : m->last_sequence_number + 1;
-    s->timestamp_ms = env_now_ms(b->arena->env);
-    if (s->timestamp_ms <= m->last_updated_ms) {
-        s->timestamp_ms = m->last_updated_ms + 1;
+static tarn_code rule_replace(rebase *b) {
+    const rebase_delta *d = b->delta;
+    bool all, any;
+    if (!sequences_hold(b)) {
+        return refuse(b, "its files have sequence numbers that are not of its parent's time");
     }
-    s->first_row_id = s->added_rows = -1;
-    if (m->format_version >= 3) {
-        s->first_row_id = m->next_row_id;
-        s->added_rows = manifest_assign_row_ids(list, n, m->next_row_id) - m->next_row_id;
+    b->origin.added_sequences = d->added_sequences;
+    b->origin.added_delete_sequences = d->added_delete_sequences;
+    if (d->n_added == 0 && d->n_removed == 0) {
+        return rule_replace_deletes(b);
     }
+    if (d->n_removed == 0 || d->n_added_deletes > 0 || d->n_removed_deletes > 0 ||
+        rows_of(d->added, d->n_added) > rows_of_entries(d->removed, d->n_removed)) {
+        return refuse(b, "it is called a rewrite and does more than that");
+    }
+    look_at(d->added_sequences, d->n_added, &all, &any);
+    b->origin.outlives_equality_deletes = all;
+    b->request.kind = COMMIT_OVERWRITE;
+    b->request.check_new_deletes = true;
+    return TARN_OK;
 }
 
-static tarn_code swap_snapshot(rebase *b, tarn_change_set *out, tarn_error *err) {
-    tarn_change *changes = ARENA_ARRAY(b->arena, tarn_change, (size_t)b->set->n_changes);
+static bool level_is_snapshot(const tarn_metadata *m, const char *key) {
+    tarn_str level;
+    return properties_get(&m->properties, key, &level) && str_eq_nocase(level, STR("snapshot"));
+}
+
+/* No update leaves data files as they are. */
+static bool allows_new_rows(const rebase *b) {
+    return level_is_snapshot(b->base, "write.delete.isolation-level") &&
+           level_is_snapshot(b->base, "write.merge.isolation-level") &&
+           (b->delta->n_added == 0 || level_is_snapshot(b->base, "write.update.isolation-level"));
+}
+
+/* Each delete file that goes is of one data file, for which a new one comes. */
+static tarn_code check_replaced(const rebase *b) {
+    const rebase_delta *d = b->delta;
+    tarn_map added;
+    map_init(&added, b->files->arena);
+    for (int32_t i = 0; i < d->n_added_deletes; i++) {
+        tarn_str only = delete_only_file(&d->added_deletes[i]);
+        if (only.len > 0 && map_put(&added, only, NULL) == NULL) {
+            return err_nomem(b->err);
+        }
+    }
+    for (int32_t i = 0; i < d->n_removed_deletes; i++) {
+        tarn_str only = delete_only_file(&d->removed_deletes[i].file);
+        if (only.len == 0 || map_find(&added, only) == NULL) {
+            return refuse(b, "it removes a delete file for which none comes");
+        }
+    }
+    return TARN_OK;
+}
+
+static tarn_code rule_change(rebase *b) {
+    const rebase_delta *d = b->delta;
+    const bool equality = has_equality(d->added_deletes, d->n_added_deletes);
+    const bool blind = equality && d->n_removed == 0 && d->n_referenced == 0;
+    bool all, any, any_delete;
+    tarn_str text;
+    look_at(d->added_sequences, d->n_added, &all, &any);
+    look_at(d->added_delete_sequences, d->n_added_deletes, &all, &any_delete);
+    if (any || any_delete) {
+        return refuse(b, "its files have sequence numbers of their own");
+    }
+    if (properties_get(&b->sent->snapshot->summary, "replace-partitions", &text) &&
+        !str_eq_nocase(text, STR("false"))) {
+        return refuse(b, "it replaces whole partitions");
+    }
+    if (d->n_added == 0 && d->n_added_deletes == 0 && d->n_removed == 0) {
+        return refuse(b, "it changes no rows");
+    }
+    b->origin.no_new_rows = !blind && !allows_new_rows(b);
+    b->origin.keeps_reach = equality;
+    b->request.kind =
+        d->n_added == 0 && d->n_added_deletes == 0 ? COMMIT_DELETE_FILES : COMMIT_OVERWRITE;
+    b->request.check_new_deletes = true;
+    return check_replaced(b);
+}
+
+static tarn_code make_request(rebase *b) {
+    const rebase_delta *d = b->delta;
+    b->request.added = d->added;
+    b->request.n_added = d->n_added;
+    b->request.added_deletes = d->added_deletes;
+    b->request.n_added_deletes = d->n_added_deletes;
+    b->request.removed = d->removed;
+    b->request.n_removed = d->n_removed;
+    b->request.removed_deletes = d->removed_deletes;
+    b->request.n_removed_deletes = d->n_removed_deletes;
+    b->request.referenced = d->referenced;
+    b->request.n_referenced = d->n_referenced;
+    if (strcmp(b->origin.operation, "append") == 0) {
+        return rule_append(b);
+    }
+    if (strcmp(b->origin.operation, "replace") == 0) {
+        b->request.n_referenced = 0; /* the rows were gone before */
+        return rule_replace(b);
+    }
+    return rule_change(b);
+}
+
+/* ---- the snapshot ---- */
+
+/* In the arena of the files: the maker's own ends with it. */
+static tarn_code copy_snapshot(const rebase *b, const tarn_snapshot *from, tarn_snapshot **out) {
+    tarn_arena *arena = b->files->arena;
+    tarn_snapshot *s = ARENA_NEW(arena, tarn_snapshot);
+    tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)from->summary.count + 1);
+    if (s == NULL || items == NULL) {
+        return err_nomem(b->err);
+    }
+    *s = *from;
+    s->extra = b->sent->snapshot->extra;
+    s->manifest_list = arena_str(arena, from->manifest_list);
+    bool good = s->manifest_list.data != NULL;
+    for (int32_t i = 0; i < from->summary.count && good; i++) {
+        items[i].key = arena_str(arena, from->summary.items[i].key);
+        items[i].value = arena_str(arena, from->summary.items[i].value);
+        good = items[i].key.data != NULL && items[i].value.data != NULL;
+    }
+    s->summary.items = items;
+    *out = s;
+    return good ? TARN_OK : err_nomem(b->err);
+}
+
+static tarn_code hand_over(const rebase *b, const commit_maker *maker) {
+    const tarn_str *written;
+    int32_t n;
+    commit_maker_written(maker, &written, &n);
+    for (int32_t i = 0; i < n; i++) {
+        tarn_str path = arena_str(b->files->arena, written[i]);
+        tarn_code code =
+            path.data != NULL ? written_add(b->files, path, b->err) : err_nomem(b->err);
+        if (code != TARN_OK) {
+            return code;
+        }
+    }
+    return TARN_OK;
+}
+
+/* The client's changes with this snapshot for its own. */
+static tarn_code swap_snapshot(const rebase *b, const tarn_snapshot *made, tarn_change_set *out) {
+    const tarn_change_set *set = &b->commit->set;
+    tarn_change *changes = ARENA_ARRAY(b->files->arena, tarn_change, (size_t)set->n_changes);
     if (changes == NULL) {
-        return err_nomem(err);
+        return err_nomem(b->err);
     }
-    for (int32_t i = 0; i < b->set->n_changes; i++) {
-        changes[i] = b->set->changes[i];
+    for (int32_t i = 0; i < set->n_changes; i++) {
+        changes[i] = set->changes[i];
         if (changes[i].kind == CHANGE_ADD_SNAPSHOT) {
-            changes[i].snapshot = b->made;
+            changes[i].snapshot = made;
         }
     }
     memset(out, 0, sizeof *out); /* its requirements were checked */
     out->changes = changes;
-    out->n_changes = b->set->n_changes;
+    out->n_changes = set->n_changes;
     return TARN_OK;
 }
 
-tarn_code rebase_append(written_files *files, const tarn_metadata *base, const tarn_change_set *set,
-                        tarn_change_set *out, tarn_error *err) {
-    rebase b = {files->arena, files, base, set, NULL, NULL, ARENA_NEW(files->arena, tarn_snapshot)};
+static tarn_code make_snapshot(const rebase *b, tarn_change_set *out) {
     tarn_code code = TARN_OK;
-    tarn_str branch;
-    tarn_manifest *list = NULL;
-    int32_t n = 0;
-    if (b.made == NULL) {
-        return err_nomem(err);
+    commit_maker *maker = NULL;
+    tarn_snapshot *made;
+    tarn_change_set step;
+    tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
+    TRY(commit_maker_new(b->commit->arena->env, b->files->store, &b->request, &maker, b->err));
+    TRY(commit_maker_attempt(maker, b->base, &step, b->err));
+    if (step.n_changes == 0) {
+        code = refuse(b, "it changes nothing");
+        goto done;
     }
-    if (!find_parts(&b, &branch) || !is_append(&b, branch)) {
-        code = change_check(base, set, err);
-        return code != TARN_OK ? code
-                               : err_set(err, TARN_CONFLICT,
-                                         "requirement failed: the table has changed, and the "
-                                         "commit is no append that could follow");
+    TRY(copy_snapshot(b, step.changes[0].snapshot, &made));
+    TRY(swap_snapshot(b, made, out));
+    TRY(hand_over(b, maker));
+    outcome = TARN_OUTCOME_UNKNOWN; /* what it wrote is looked after elsewhere */
+done:
+    commit_maker_end(maker, outcome);
+    return code;
+}
+
+/* A commit that could not be made again is one to be made anew, whatever stood in the way. */
+static tarn_code as_conflict(const rebase *b, tarn_code code) {
+    if (code == TARN_NOT_FOUND || code == TARN_INVALID || code == TARN_UNSUPPORTED ||
+        code == TARN_CORRUPT || code == TARN_LIMIT) {
+        tarn_error why = *b->err;
+        return refuse(b, why.message);
     }
-    int64_t parent_id = b.made->parent_id;
-    *b.made = *b.sent;
-    b.made->parent_id = parent_id;
-    b.head = parent_id != TARN_NO_SNAPSHOT ? metadata_snapshot_by_id(base, parent_id) : NULL;
-    TRY(check_others(&b, err));
-    TRY(join_lists(&b, &list, &n, err));
-    number_snapshot(&b, list, n);
-    TRY(make_summary(&b, err));
-    TRY(write_list(&b, list, n, err));
-    TRY(swap_snapshot(&b, out, err));
+    return code;
+}
+
+static tarn_code find_delta(rebase *b) {
+    rebase_commit *c = b->commit;
+    tarn_code code = TARN_OK;
+    if (c->delta == NULL) {
+        rebase_delta *delta = ARENA_NEW(c->arena, rebase_delta);
+        if (delta == NULL) {
+            return err_nomem(b->err);
+        }
+        TRY(as_conflict(b, rebase_delta_find(c->arena, b->files->store, b->sent, delta, b->err)));
+        c->delta = delta;
+    }
+    b->delta = c->delta;
+done:
+    return code;
+}
+
+tarn_code rebase_make(rebase_commit *commit, written_files *files, const tarn_metadata *base,
+                      tarn_change_set *out, tarn_error *err) {
+    rebase b = {.commit = commit, .files = files, .base = base, .err = err};
+    tarn_code code = TARN_OK;
+    if (!find_parts(&b) || !may_follow(&b)) {
+        code = change_check(base, &commit->set, err);
+        return code != TARN_OK ? code : refuse(&b, "it is of a kind that cannot be put on another");
+    }
+    TRY(check_others(&b));
+    TRY(find_delta(&b));
+    TRY(make_request(&b));
+    TRY(as_conflict(&b, make_snapshot(&b, out)));
 done:
     return code;
 }

@@ -175,6 +175,21 @@ static int compare_idents(const void *a, const void *b) {
                                       : str_cmp(x->name, y->name);
 }
 
+tarn_code request_same_ident(service_request *r, const json_value *body, tarn_error *err) {
+    tarn_ident named;
+    const json_value *v = json_get(body, "identifier");
+    if (v == NULL || v->kind == JSON_NULL) {
+        return TARN_OK;
+    }
+    tarn_code code = request_member_ident(r, body, "identifier", &named, err);
+    if (code == TARN_OK && compare_idents(&named, &r->table) != 0) {
+        code = err_set(err, TARN_INVALID,
+                       "member \"identifier\" names %.*s, and the path is that of %.*s",
+                       STR_ARG(named.name), STR_ARG(r->table.name));
+    }
+    return code;
+}
+
 /* A token is the last name given, so that pages hold while others create and drop. */
 static tarn_str page_name(const tarn_ident *item) {
     return item->name.len > 0 ? item->name : item->levels[item->n_levels - 1];

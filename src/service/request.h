@@ -72,6 +72,11 @@ tarn_code request_member_levels(service_request *r, const json_value *object, co
 tarn_code request_member_ident(service_request *r, const json_value *object, const char *name,
                                tarn_ident *out, tarn_error *err) TARN_MUST_USE;
 
+/* A body may name its table or view again, in "identifier": INVALID where that is another than the
+ * path's. */
+tarn_code request_same_ident(service_request *r, const json_value *body,
+                             tarn_error *err) TARN_MUST_USE;
+
 /* One page of n sorted idents by pageToken and pageSize: [*first, *end), and the token of the next
  * (NULL: none). Without pageToken in the request everything is one page. */
 tarn_code request_page(service_request *r, const tarn_ident *items, int32_t n, int32_t *first,

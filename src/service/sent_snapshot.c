@@ -57,8 +57,9 @@ static tarn_code check_listed(const sent_reader *r, const tarn_manifest *m) {
     const tarn_snapshot *s = r->out->snapshot;
     const int32_t version = r->out->metadata->format_version;
     if (m->added_snapshot_id != s->snapshot_id) {
-        return lies(r, m, "it is not in the parent's list, and the list says that another "
-                          "snapshot added it");
+        return lies(r, m,
+                    "it is not in the parent's list, and the list says that another "
+                    "snapshot added it");
     }
     if (version > 1 && m->sequence_number != s->sequence_number) {
         return lies(r, m, "its sequence number in the list is not the snapshot's");
@@ -69,7 +70,8 @@ static tarn_code check_listed(const sent_reader *r, const tarn_manifest *m) {
     if (metadata_spec_by_id(r->out->metadata, m->spec_id) == NULL && m->spec_id >= 0) {
         return lies(r, m, "it has a partition spec that the table lacks");
     }
-    if (version > 2 && !m->is_deletes && m->first_row_id >= 0 && m->first_row_id < s->first_row_id) {
+    if (version > 2 && !m->is_deletes && m->first_row_id >= 0 &&
+        m->first_row_id < s->first_row_id) {
         return lies(r, m, "its first row id is below the snapshot's");
     }
     return TARN_OK;
@@ -396,7 +398,12 @@ static tarn_code read_parent(const sent_reader *r, const sent_snapshot *before, 
                        "the table",
                        (long long)id, (long long)s->snapshot->snapshot_id);
     }
-    return snapshot_manifests(r->arena, r->store, parent, &p->items, &p->n, r->err);
+    tarn_code code = snapshot_manifests(r->arena, r->store, parent, &p->items, &p->n, r->err);
+    if (code == TARN_NOT_FOUND) { /* not the client's fault, nor a table that is not there */
+        tarn_error why = *r->err;
+        code = err_set(r->err, TARN_CORRUPT, "snapshot %lld: %s", (long long)id, why.message);
+    }
+    return code;
 }
 
 static tarn_code read_one(sent_reader *r, const sent_snapshot *before, int32_t n_before) {
@@ -430,21 +437,16 @@ done:
 }
 
 static bool adds_words(change_kind kind) {
-    switch (kind) {
-    case CHANGE_ASSIGN_UUID:
-    case CHANGE_UPGRADE_FORMAT_VERSION:
-    case CHANGE_ADD_SCHEMA:
-    case CHANGE_SET_CURRENT_SCHEMA:
-    case CHANGE_ADD_SPEC:
-    case CHANGE_SET_DEFAULT_SPEC:
-    case CHANGE_ADD_SORT_ORDER:
-    case CHANGE_SET_DEFAULT_SORT_ORDER:
-    case CHANGE_SET_LOCATION:
-    case CHANGE_SET_PROPERTIES:
-        return true;
-    default:
-        return false;
+    static const change_kind words[] = {CHANGE_ASSIGN_UUID,    CHANGE_UPGRADE_FORMAT_VERSION,
+                                        CHANGE_ADD_SCHEMA,     CHANGE_SET_CURRENT_SCHEMA,
+                                        CHANGE_ADD_SPEC,       CHANGE_SET_DEFAULT_SPEC,
+                                        CHANGE_ADD_SORT_ORDER, CHANGE_SET_DEFAULT_SORT_ORDER,
+                                        CHANGE_SET_LOCATION,   CHANGE_SET_PROPERTIES};
+    bool adds = false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        adds |= words[i] == kind;
     }
+    return adds;
 }
 
 /* The table with the schemas, specs and places that the commit gives it. NULL in *out: they do not
@@ -469,8 +471,7 @@ static tarn_code add_words(tarn_arena *arena, const tarn_metadata *base, const t
         words.n_requirements = set->n_requirements;
     }
     if (base == NULL || words.n_changes > 0) {
-        tarn_code code =
-            change_apply(arena, base, &words, env_now_ms(arena->env), out, &unused);
+        tarn_code code = change_apply(arena, base, &words, env_now_ms(arena->env), out, &unused);
         *out = code == TARN_OK ? *out : NULL;
         return code == TARN_NOMEM ? err_nomem(err) : TARN_OK;
     }

@@ -1,6 +1,5 @@
 /* service/serve_commit.c - commits of standard clients: requirements and updates, through the
  * table's queue (REST specification, "updateTable"). */
-#include "service/rebase.h"
 #include "service/service_int.h"
 
 /* Snapshots of a commit that others came before: their sequence numbers are taken. */
@@ -16,23 +15,22 @@ static bool is_late(const tarn_metadata *base, const tarn_change_set *set) {
     return false;
 }
 
-tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base,
-                           const tarn_change_set *sent, tarn_change_set *out, tarn_error *err) {
+tarn_code rest_read_sent(service_request *r, const tarn_metadata *base, rebase_commit *commit,
+                         tarn_error *err) {
+    commit->arena = &r->arena;
+    commit->delta = NULL;
+    return sent_snapshots_read(&r->arena, r->service->catalog->store, &r->service->places, base,
+                               &commit->set, &commit->snapshots, &commit->n_snapshots, err);
+}
+
+tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base, rebase_commit *sent,
+                           tarn_change_set *out, tarn_error *err) {
     tarn_error stale = TARN_ERROR_INIT;
-    if (!is_late(base, sent)) {
-        tarn_code code = change_check(base, sent, &stale);
-        if (code == TARN_OK) {
-            *out = *sent;
-            return TARN_OK;
-        }
+    if (!is_late(base, &sent->set) && change_check(base, &sent->set, &stale) == TARN_OK) {
+        *out = sent->set;
+        return TARN_OK;
     }
-    tarn_code code = rebase_append(files, base, sent, out, err);
-    if (code == TARN_NOT_FOUND) { /* a manifest list of the client's, or of an older head */
-        code =
-            err_set(err, TARN_CONFLICT,
-                    "requirement failed: the table has changed, and the commit could not follow");
-    }
-    return code;
+    return rebase_make(sent, files, base, out, err);
 }
 
 static tarn_code make_commit(commit_job *job, written_files *files, const tarn_metadata *base,
@@ -43,6 +41,15 @@ static tarn_code make_commit(commit_job *job, written_files *files, const tarn_m
 bool rest_creates(const tarn_change_set *set) {
     for (int32_t i = 0; i < set->n_requirements; i++) {
         if (set->requirements[i].kind == REQUIRE_CREATE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rest_adds_snapshots(const tarn_change_set *set) {
+    for (int32_t i = 0; i < set->n_changes; i++) {
+        if (set->changes[i].kind == CHANGE_ADD_SNAPSHOT) {
             return true;
         }
     }
@@ -106,36 +113,70 @@ done:
     return code;
 }
 
-tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err) {
+static tarn_code read_commit(service_request *r, rebase_commit *out, tarn_error *err) {
     const json_value *body;
-    tarn_change_set sent;
-    commit_job job;
     tarn_code code = TARN_OK;
-    memset(&sent, 0, sizeof sent);
-    memset(&job, 0, sizeof job);
-    job.err = (tarn_error)TARN_ERROR_INIT;
     TRY(request_json(r, &body, err));
-    code = change_set_from_json(&r->arena, body, &sent, err);
+    TRY(request_same_ident(r, body, err));
+    code = change_set_from_json(&r->arena, body, &out->set, err);
     if (code == TARN_CORRUPT) {
         err->code = code = TARN_INVALID;
     }
     TRY(code);
-    TRY(places_allow_changes(&r->service->places, &sent, err));
-    if (rest_creates(&sent)) {
-        code = create_committed(r, reply, &sent, err);
-        code = settle_refused(r, reply, &sent, code, err);
+    TRY(places_allow_changes(&r->service->places, &out->set, err));
+done:
+    return code;
+}
+
+/* The table as it was last seen will do, unless it was made on a newer one. */
+static tarn_code look_at_sent(service_request *r, rebase_commit *sent, tarn_table_version **held,
+                              tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (!rest_adds_snapshots(&sent->set)) {
+        return TARN_OK;
+    }
+    TRY(commit_queue_look(r->service->queues, &r->table, false, held, err));
+    code = rest_read_sent(r, (*held)->metadata, sent, err);
+    if (code == TARN_CONFLICT || code == TARN_INVALID) {
+        table_version_release(*held);
+        *held = NULL;
+        err_reset(err);
+        TRY(commit_queue_look(r->service->queues, &r->table, true, held, err));
+        code = rest_read_sent(r, (*held)->metadata, sent, err);
+    }
+done:
+    return code;
+}
+
+tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err) {
+    rebase_commit sent;
+    commit_job job;
+    tarn_table_version *held = NULL; /* what was read of the snapshots has its types */
+    tarn_code code = TARN_OK;
+    memset(&sent, 0, sizeof sent);
+    memset(&job, 0, sizeof job);
+    job.err = (tarn_error)TARN_ERROR_INIT;
+    TRY(read_commit(r, &sent, err));
+    if (rest_creates(&sent.set)) {
+        code = rest_read_sent(r, NULL, &sent, err);
+        code = code == TARN_OK ? create_committed(r, reply, &sent.set, err) : code;
+        code = settle_refused(r, reply, &sent.set, code, err);
         goto done;
     }
-    job.make = make_commit;
-    job.ctx = &sent;
-    code = commit_queue_run(r->service->queues, &r->table, &job);
-    if (code != TARN_OK) {
+    code = look_at_sent(r, &sent, &held, err);
+    if (code == TARN_OK) {
+        job.make = make_commit;
+        job.ctx = &sent;
+        code = commit_queue_run(r->service->queues, &r->table, &job);
         *err = job.err;
-        code = settle_refused(r, reply, &sent, code, err);
+    }
+    if (code != TARN_OK) {
+        code = settle_refused(r, reply, &sent.set, code, err);
         goto done;
     }
     TRY(rest_put_table(reply, job.version->metadata, job.version->metadata_location, false, err));
 done:
     table_version_release(job.version);
+    table_version_release(held);
     return code;
 }

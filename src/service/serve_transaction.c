@@ -9,7 +9,8 @@
 typedef struct transaction {
     service_request *r;
     int32_t n;
-    tarn_change_set *sent;
+    rebase_commit *sent;
+    tarn_table_version **held;     /* that the sent snapshots were read with */
     catalog_table_commit *commits; /* with what holds now */
 } transaction;
 
@@ -23,12 +24,12 @@ static tarn_code read_one(transaction *t, const json_value *json, int32_t i, tar
     space = *table;
     space.name = STR_NULL;
     TRY(request_allow(r, &space, AUTH_WRITE, err));
-    code = change_set_from_json(&r->arena, json, &t->sent[i], err);
+    code = change_set_from_json(&r->arena, json, &t->sent[i].set, err);
     if (code == TARN_CORRUPT) {
         err->code = code = TARN_INVALID;
     }
     if (code == TARN_OK) {
-        code = places_allow_changes(&r->service->places, &t->sent[i], err);
+        code = places_allow_changes(&r->service->places, &t->sent[i].set, err);
     }
 done:
     return code;
@@ -43,9 +44,10 @@ static tarn_code read_all(transaction *t, tarn_error *err) {
     if (!json_is(list, JSON_ARRAY) || list->count == 0 || list->count > INT32_MAX) {
         TRY(err_set(err, TARN_INVALID, "member \"table-changes\" is missing, empty or no array"));
     }
-    t->sent = ARENA_ARRAY(&r->arena, tarn_change_set, list->count);
+    t->sent = ARENA_ARRAY(&r->arena, rebase_commit, list->count);
+    t->held = ARENA_ARRAY(&r->arena, tarn_table_version *, list->count);
     t->commits = ARENA_ARRAY(&r->arena, catalog_table_commit, list->count);
-    if (t->sent == NULL || t->commits == NULL) {
+    if (t->sent == NULL || t->held == NULL || t->commits == NULL) {
         TRY(err_nomem(err));
     }
     for (const json_value *j = list->first; j != NULL; j = j->next) {
@@ -62,6 +64,16 @@ static void release_bases(transaction *t) {
     }
 }
 
+/* Once: on the table as it is at the first try. */
+static tarn_code read_sent(transaction *t, int32_t i, tarn_error *err) {
+    tarn_table_version *base = t->commits[i].base;
+    if (t->sent[i].arena != NULL) {
+        return TARN_OK;
+    }
+    t->held[i] = base != NULL ? table_version_keep(base) : NULL;
+    return rest_read_sent(t->r, base != NULL ? base->metadata : NULL, &t->sent[i], err);
+}
+
 /* The table as it is now, and the changes for it. */
 static tarn_code fit_one(transaction *t, written_files *files, int32_t i, tarn_error *err) {
     tarn_catalog *catalog = t->r->service->catalog;
@@ -69,17 +81,18 @@ static tarn_code fit_one(transaction *t, written_files *files, int32_t i, tarn_e
     tarn_code code;
     t->r->table = commit->table;
     code = catalog_load(catalog, &commit->table, &commit->base, err);
-    if (rest_creates(&t->sent[i])) {
-        commit->set = t->sent[i];
+    if (rest_creates(&t->sent[i].set)) {
+        commit->set = t->sent[i].set;
         if (code == TARN_OK) {
             return err_set(err, TARN_CONFLICT, "requirement failed: table already exists");
         }
         if (code == TARN_NOT_FOUND) {
             err_reset(err);
-            code = TARN_OK;
+            code = read_sent(t, i, err);
         }
         return code;
     }
+    code = code == TARN_OK ? read_sent(t, i, err) : code;
     return code == TARN_OK
                ? rest_fit_changes(files, commit->base->metadata, &t->sent[i], &commit->set, err)
                : code;
@@ -113,7 +126,7 @@ static bool was_done(transaction *t) {
     for (int32_t i = 0; i < t->n && !done; i++) {
         tarn_table_version *now = NULL;
         if (catalog_load(t->r->service->catalog, &t->commits[i].table, &now, NULL) == TARN_OK) {
-            done = rest_was_done(t->r, now->metadata, &t->sent[i]);
+            done = rest_was_done(t->r, now->metadata, &t->sent[i].set);
         }
         table_version_release(now);
     }
@@ -139,5 +152,8 @@ tarn_code rest_commit_transaction(service_request *r, service_reply *reply, tarn
     TRY(code);
     reply->status = 204;
 done:
+    for (int32_t i = 0; i < t.n && t.held != NULL; i++) {
+        table_version_release(t.held[i]);
+    }
     return code;
 }

@@ -166,7 +166,8 @@ tarn_code rest_commit_view(service_request *r, service_reply *reply, tarn_error 
     catalog_view *made = NULL;
     tarn_code code = TARN_OK;
     TRY(request_json(r, &body, err));
-    TRY(view_changes_from_json(&r->arena, body, &set, err));
+    TRY(request_same_ident(r, body, err));
+    TRY(as_invalid(view_changes_from_json(&r->arena, body, &set, err), err));
     TRY(places_allow_view(&r->service->places, &set, err));
     for (int i = 0; i < MAX_TRIES; i++) {
         catalog_view_release(base);

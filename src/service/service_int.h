@@ -8,6 +8,7 @@
 #include "service/once.h"
 #include "service/places.h"
 #include "service/queue.h"
+#include "service/rebase.h"
 
 struct rest_service {
     tarn_env *env;
@@ -101,11 +102,14 @@ bool rest_creates(const tarn_change_set *set); /* they require that there is no 
 /* The request has an Idempotency-Key, and the table shows that it was done before: its snapshots
  * are there, and what it creates is. */
 bool rest_was_done(const service_request *r, const tarn_metadata *now, const tarn_change_set *set);
+bool rest_adds_snapshots(const tarn_change_set *set);
+/* Reads the snapshots that the commit (its set is there) adds; see sent_snapshots_read. */
+tarn_code rest_read_sent(service_request *r, const tarn_metadata *base, rebase_commit *commit,
+                         tarn_error *err) TARN_MUST_USE;
 /* A client's changes for a base: as they were sent where that holds, else put on what the table is
- * now where that is safe. */
-tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base,
-                           const tarn_change_set *sent, tarn_change_set *out,
-                           tarn_error *err) TARN_MUST_USE;
+ * now where that is safe; see rebase_make. */
+tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base, rebase_commit *sent,
+                           tarn_change_set *out, tarn_error *err) TARN_MUST_USE;
 
 /* Idents as the specification writes lists of them, and one LoadTableResult. */
 tarn_code rest_put_page(service_request *r, service_reply *reply, const char *name,

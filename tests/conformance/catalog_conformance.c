@@ -5,6 +5,9 @@
  * does differently is told by the traits of KINDS. */
 #include "conformance/catalog_fixture.h"
 
+#include "iceberg/location.h"
+#include "iceberg/manifest.h"
+
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -441,20 +444,39 @@ static void check_gzip_and_trimming(fixture *f) {
     table_version_release(v);
 }
 
-/* A change set that adds a snapshot with this id. */
-static const tarn_change_set *add_snapshot(tarn_arena *arena, const tarn_table_version *base,
-                                           int64_t id) {
+/* A manifest list with nothing in it: servers look whether there is one. */
+static tarn_str empty_list(tarn_arena *arena, tarn_store *store, const tarn_metadata *m,
+                           int64_t id) {
+    tarn_error error = TARN_ERROR_INIT;
+    manifest_list_options options = {.format_version = m->format_version,
+                                     .snapshot_id = id,
+                                     .parent_id = m->current_snapshot_id,
+                                     .sequence_number = m->last_sequence_number + 1,
+                                     .first_row_id = -1};
+    io_sink *sink = NULL;
+    tarn_str path;
+    assert_ok(location_metadata_file(
+        arena, m, str_of(arena_printf(arena, "snap-%lld.avro", (long long)id)), &path, &error));
+    assert_ok(store_create(store, path, STORE_CREATE, &sink, &error));
+    assert_ok(manifest_list_write(arena->env, &options, NULL, 0, sink, &error));
+    assert_ok(sink->finish(sink, &error));
+    return path;
+}
+
+/* A change set that adds a snapshot with this id, of a kind that no server puts on another base. */
+static const tarn_change_set *add_snapshot(tarn_arena *arena, tarn_store *store,
+                                           const tarn_table_version *base, int64_t id) {
     tarn_snapshot *s = ARENA_NEW(arena, tarn_snapshot);
     tarn_change *c = ARENA_ARRAY(arena, tarn_change, 2);
     tarn_requirement *r = ARENA_NEW(arena, tarn_requirement);
     tarn_change_set *set = ARENA_NEW(arena, tarn_change_set);
     tarn_property *p = ARENA_NEW(arena, tarn_property);
-    *p = (tarn_property){STR("operation"), STR("append")};
+    *p = (tarn_property){STR("operation"), STR("overwrite")};
     *s = (tarn_snapshot){.snapshot_id = id,
                          .parent_id = base->metadata->current_snapshot_id,
                          .sequence_number = base->metadata->last_sequence_number + 1,
                          .timestamp_ms = env_now_ms(arena->env),
-                         .manifest_list = STR("/x/snap.avro"),
+                         .manifest_list = empty_list(arena, store, base->metadata, id),
                          .summary = {1, p},
                          .schema_id = base->metadata->current_schema_id,
                          .first_row_id = -1,
@@ -493,8 +515,9 @@ static void *count_up(void *ctx) {
             tarn_arena arena;
             arena_init(&arena, w->catalog->env);
             int64_t id = env_random_snapshot_id(arena.env);
-            code = catalog_commit(w->catalog, &w->table, base, add_snapshot(&arena, base, id),
-                                  &outcome, NULL, &error);
+            code = catalog_commit(w->catalog, &w->table, base,
+                                  add_snapshot(&arena, w->catalog->store, base, id), &outcome, NULL,
+                                  &error);
             arena_release(&arena);
         } else if (code == TARN_OK) {
             (void)str_to_i64(property(base, "n"), &n);
@@ -595,9 +618,10 @@ static void *commit_once(void *ctx) {
     if (code == TARN_OK && base->metadata->n_metadata_log == 0 && w->by_snapshots) {
         tarn_arena arena;
         arena_init(&arena, w->catalog->env);
-        code = catalog_commit(w->catalog, &w->table, base,
-                              add_snapshot(&arena, base, env_random_snapshot_id(arena.env)),
-                              &outcome, NULL, &error);
+        code = catalog_commit(
+            w->catalog, &w->table, base,
+            add_snapshot(&arena, w->catalog->store, base, env_random_snapshot_id(arena.env)),
+            &outcome, NULL, &error);
         arena_release(&arena);
     } else if (code == TARN_OK && base->metadata->n_metadata_log == 0) {
         code = commit_property(w->catalog, &w->table, base, "n", "1", &outcome, NULL, &error);
@@ -654,7 +678,7 @@ static void torture_commit(fixture *f, bool after, bool forever, int *n_unknown)
         tarn_table_version *base = load(f->catalog, f, "a.t");
         tarn_outcome_kind outcome = TARN_OUTCOME_UNKNOWN;
         int64_t id = env_random_snapshot_id(f->env);
-        const tarn_change_set *set = add_snapshot(&f->arena, base, id);
+        const tarn_change_set *set = add_snapshot(&f->arena, f->inner, base, id);
         f->plan = (store_fault_plan){.fail_at = k, .after = after, .fail_forever = forever};
         tarn_code code = catalog_commit(f->catalog, &t, base, set, &outcome, NULL, &err);
         bool hit = f->plan.calls >= k;
@@ -798,9 +822,9 @@ static bool commit_in_child(fixture *f, int64_t k, bool after, int64_t id) {
         if (catalog_load(c, &t, &base, &error) != TARN_OK) {
             _exit(4);
         }
+        const tarn_change_set *set = add_snapshot(&f->arena, inner, base, id);
         plan = (store_fault_plan){.fail_at = k, .after = after, .die = die};
-        tarn_code code =
-            catalog_commit(c, &t, base, add_snapshot(&f->arena, base, id), &outcome, NULL, &error);
+        tarn_code code = catalog_commit(c, &t, base, set, &outcome, NULL, &error);
         _exit(code == TARN_OK ? 0 : 4);
     }
     int status = 0;

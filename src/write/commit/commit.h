@@ -13,6 +13,7 @@
 #define WRITE_COMMIT_COMMIT_H
 
 #include "catalog/catalog.h"
+#include "iceberg/manifest.h"
 #include "table/expr.h"
 #include "table/file_entry.h"
 
@@ -39,9 +40,9 @@ typedef struct commit_fence {
     int64_t at_most;
 } commit_fence;
 
-/* A snapshot that somebody made on an older head of the branch, to be made again on the present one:
- * what stays of it. The last three are more to validate, since its maker cannot be asked: each is a
- * reading of what was committed since from_snapshot_id. */
+/* A snapshot that somebody made on an older head of the branch, to be made again on the present
+ * one: what stays of it. The last three are more to validate, since its maker cannot be asked: each
+ * is a reading of what was committed since from_snapshot_id. */
 typedef struct commit_origin {
     int64_t snapshot_id; /* CONFLICT where the table has it */
     int32_t schema_id;   /* -1: none */
@@ -49,8 +50,11 @@ typedef struct commit_origin {
     /* One a file, or NULL: data sequence numbers that were given to it; -1: the snapshot's own. */
     const int64_t *added_sequences;
     const int64_t *added_delete_sequences;
-    bool no_new_rows; /* any data file added is a CONFLICT, but those of rewrites */
-    bool keeps_reach; /* the same of those that the added equality deletes reach */
+    const tarn_manifest *manifests; /* which hold the added files, and nothing else; n 0: they are
+                                       written anew */
+    int32_t n_manifests;
+    bool no_new_rows;               /* any data file added is a CONFLICT, but those of rewrites */
+    bool keeps_reach;               /* the same of those that the added equality deletes reach */
     bool outlives_equality_deletes; /* new equality deletes reach the added files as they did the
                                        removed ones: they are no CONFLICT */
 } commit_origin;
@@ -92,8 +96,8 @@ typedef struct commit_request {
                               could be, so that only newer ones are looked at; 0: not known */
     bool allow_empty;      /* a snapshot also where nothing is added and nothing removed */
     const commit_origin *origin; /* NULL: a new snapshot */
-    tarn_str table_uuid;   /* len 0, or: CONFLICT where the base is another table */
-    const commit_fence *fence; /* NULL: none */
+    tarn_str table_uuid;         /* len 0, or: CONFLICT where the base is another table */
+    const commit_fence *fence;   /* NULL: none */
     /* A catalog with batch commit may put this append into one snapshot with others. */
     bool share;
     /* Of such a snapshot: the ids of all, kept in the header of its manifest list (a summary would
@@ -139,6 +143,8 @@ int64_t commit_maker_snapshot_id(const commit_maker *maker);
 /* Whether the last attempt made the snapshot as it is in the table: an earlier one's request may
  * have arrived late, and been put on a newer head by its server. */
 bool commit_maker_made(const commit_maker *maker, const tarn_snapshot *s);
+/* Every file that any attempt wrote; lives as long as the maker. */
+void commit_maker_written(const commit_maker *maker, const tarn_str **out, int32_t *n);
 /* What became of the last attempt: COMMITTED removes what lost attempts wrote, NOT_COMMITTED all
  * that was written, UNKNOWN nothing. Frees. Takes NULL. */
 void commit_maker_end(commit_maker *maker, tarn_outcome_kind outcome);

@@ -9,9 +9,8 @@
  * Invariants: 1 a data file never has two live vectors (spec, "Deletion Vectors"); 2 the least data
  * sequence number comes from manifests as they stand, 0 is one like any other (B17): a delete file
  * is dropped only when it is below it. */
+#include "iceberg/delete_index.h"
 #include "write/commit/commit_int.h"
-
-#define PATH_COLUMN_ID 2147483546 /* file_path of position deletes (spec, "Reserved Field IDs") */
 
 /* A delete file as a key: its path, for a vector with its place in the file. */
 static tarn_code make_key(const tarn_file *file, tarn_buf *key, tarn_error *err) {
@@ -25,21 +24,6 @@ static tarn_code make_key(const tarn_file *file, tarn_buf *key, tarn_error *err)
 
 static bool is_vector(const tarn_file *file) {
     return file->content == TARN_CONTENT_POSITION_DELETES && file->format == TARN_FORMAT_PUFFIN;
-}
-
-tarn_str deletes_only_file(const tarn_file *file) {
-    tarn_str low, high;
-    if (file->content != TARN_CONTENT_POSITION_DELETES) {
-        return STR_NULL;
-    }
-    if (file->referenced_data_file.len > 0) {
-        return file->referenced_data_file;
-    }
-    if (metric_find_bound(file->lower, file->n_lower, PATH_COLUMN_ID, &low) &&
-        metric_find_bound(file->upper, file->n_upper, PATH_COLUMN_ID, &high) && str_eq(low, high)) {
-        return low;
-    }
-    return STR_NULL;
 }
 
 /* ---- what may be added ---- */
@@ -152,7 +136,7 @@ static tarn_code entry_goes(commit_attempt *a, deletes_state *s, const tarn_entr
                             bool *goes, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_file *file = &entry->file;
-    tarn_str only = deletes_only_file(file);
+    tarn_str only = delete_only_file(file);
     *goes = a->replaced_all || (only.len > 0 && map_find(&a->gone, only) != NULL) ||
             (entry->sequence_number >= 0 && entry->sequence_number < s->least_sequence);
     if (s->replaced.count > 0) {

@@ -127,8 +127,6 @@ tarn_code deletes_check(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 /* The parent's delete manifests, without what the request replaces, what concerned only files that
  * are gone, and what is older than all data. */
 tarn_code deletes_filter(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
-/* The one data file that a position delete file or vector names, else len 0. */
-tarn_str deletes_only_file(const tarn_file *file);
 /* commit_merge.c: small manifests of a->list joined (merge append). */
 tarn_code merge_manifests(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 tarn_code merge_is_wanted(const commit_attempt *a, bool *out, tarn_error *err) TARN_MUST_USE;

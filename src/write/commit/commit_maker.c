@@ -220,6 +220,11 @@ int64_t commit_maker_snapshot_id(const commit_maker *maker) {
     return maker->work.snapshot_id;
 }
 
+void commit_maker_written(const commit_maker *maker, const tarn_str **out, int32_t *n) {
+    *out = maker->work.written.items;
+    *n = (int32_t)maker->work.written.count;
+}
+
 /* Another one where the table has it, as long as nothing was written under it. */
 static tarn_code choose_id(commit_work *work, const tarn_metadata *base, tarn_error *err) {
     const commit_origin *origin = work->request->origin;

@@ -217,6 +217,21 @@ done:
     return code;
 }
 
+/* As somebody wrote them; what they inherit is this commit's. */
+static tarn_code take_manifests(commit_work *work, const commit_origin *origin, tarn_error *err) {
+    work->added = ARENA_ARRAY(&work->arena, tarn_manifest, (size_t)origin->n_manifests);
+    if (work->added == NULL) {
+        return err_nomem(err);
+    }
+    work->n_added = origin->n_manifests;
+    for (int32_t i = 0; i < work->n_added; i++) {
+        tarn_manifest *m = &work->added[i];
+        *m = origin->manifests[i];
+        m->sequence_number = m->min_sequence_number = m->first_row_id = -1;
+    }
+    return TARN_OK;
+}
+
 /* The manifests of added files: once per commit, again only if the base's format version changed
  * meanwhile. */
 static tarn_code ensure_added(commit_attempt *a, tarn_error *err) {
@@ -231,6 +246,9 @@ static tarn_code ensure_added(commit_attempt *a, tarn_error *err) {
                                  origin != NULL ? origin->added_delete_sequences : NULL};
     if (work->added != NULL && work->added_format == a->metadata->format_version) {
         return TARN_OK;
+    }
+    if (origin != NULL && origin->n_manifests > 0) {
+        return work->added != NULL ? TARN_OK : take_manifests(work, origin, err);
     }
     TRY(properties_i64(&a->metadata->properties, "commit.manifest.target-size-bytes",
                        MERGE_TARGET_BYTES, &target, err));
@@ -471,8 +489,8 @@ tarn_code produce_snapshot(commit_attempt *a, tarn_error *err) {
         s->timestamp_ms =
             m->last_updated_ms + 1; /* clocks differ; the log must not run backwards */
     }
-    s->schema_id = work->request->origin != NULL ? work->request->origin->schema_id
-                                                 : m->current_schema_id;
+    s->schema_id =
+        work->request->origin != NULL ? work->request->origin->schema_id : m->current_schema_id;
     s->first_row_id = -1;
     s->added_rows = -1;
     if (m->format_version >= 3) { /* spec, "Snapshot Row IDs": anew on each attempt */

@@ -78,6 +78,11 @@ static bool reaches(const history_check *h, const tarn_file *data) {
     return false;
 }
 
+static bool asks_for_rows(const commit_request *request) {
+    return request->origin != NULL &&
+           (request->origin->no_new_rows || request->origin->keeps_reach);
+}
+
 /* Rows that came since the work began, and its maker had not seen. */
 static tarn_code check_rows(const history_check *h, const tarn_manifest *manifest,
                             tarn_error *err) {
@@ -86,7 +91,7 @@ static tarn_code check_rows(const history_check *h, const tarn_manifest *manifes
     tarn_arena arena;
     manifest_entries entries;
     tarn_str operation = STR_NULL;
-    if (origin == NULL || !(origin->no_new_rows || origin->keeps_reach) ||
+    if (!asks_for_rows(h->a->work->request) ||
         (properties_get(&h->snapshot->summary, "operation", &operation) &&
          str_is(operation, "replace"))) { /* the same rows in other files */
         return TARN_OK;
@@ -132,7 +137,7 @@ done:
 static bool concerns(const history_check *h, const tarn_evaluator *evaluator,
                      const tarn_file *file) {
     const commit_request *request = h->a->work->request;
-    tarn_str only = deletes_only_file(file);
+    tarn_str only = delete_only_file(file);
     bool check = request->check_new_deletes;
     if (file->content == TARN_CONTENT_EQUALITY_DELETES && request->origin != NULL &&
         request->origin->outlives_equality_deletes) {
@@ -316,8 +321,7 @@ tarn_code validate_history(commit_attempt *a, tarn_error *err) {
     history_check h;
     if (request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND ||
         (request->n_removed == 0 && request->n_referenced == 0 &&
-         request->conflict_filter == NULL &&
-         (request->origin == NULL || !request->origin->keeps_reach))) {
+         request->conflict_filter == NULL && !asks_for_rows(request))) {
         return TARN_OK;
     }
     TRY(init_check(a, &h, err));

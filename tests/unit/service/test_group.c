@@ -358,21 +358,25 @@ static void test_group_trim(void **state) {
 
 static tarn_code make_late(commit_job *job, written_files *files, const tarn_metadata *base,
                            tarn_change_set *out, tarn_error *err) {
-    return rebase_append(files, base, job->ctx, out, err);
+    return rebase_make(job->ctx, files, base, out, err);
 }
 
 /* An append of a standard client on an older head: its new manifest list goes with its swap, and
  * what the client wrote stays the client's. */
 static void tell_rebased(group_case *g) {
     tarn_error err = TARN_ERROR_INIT;
-    tarn_change_set sent;
+    static const tarn_str anywhere = {"", 0};
+    const service_places places = {1, &anywhere};
+    rebase_commit sent = {.arena = &g->c.arena};
     commit_maker *maker = NULL;
     tarn_file late = commit_file(&g->c, "late", 9, 10);
     commit_request r = commit_of(COMMIT_FAST_APPEND, &late, 1);
     tarn_table_version *base = case_load(&g->c);
     assert_ok(commit_maker_new(g->c.env, g->c.catalog->store, &r, &maker, &err));
-    assert_ok(commit_maker_attempt(maker, base->metadata, &sent, &err));
-    tarn_str list = sent.changes[0].snapshot->manifest_list;
+    assert_ok(commit_maker_attempt(maker, base->metadata, &sent.set, &err));
+    assert_ok(sent_snapshots_read(&g->c.arena, g->c.catalog->store, &places, base->metadata,
+                                  &sent.set, &sent.snapshots, &sent.n_snapshots, &err));
+    tarn_str list = sent.set.changes[0].snapshot->manifest_list;
     make_jobs(g, 1, true);
     group_run(&g->group, g->jobs);
     let_go(g);
