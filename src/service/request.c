@@ -175,6 +175,13 @@ static int compare_idents(const void *a, const void *b) {
                                       : str_cmp(x->name, y->name);
 }
 
+tarn_code rest_as_invalid(tarn_code code, tarn_error *err) {
+    if (code == TARN_CORRUPT) {
+        err->code = code = TARN_INVALID;
+    }
+    return code;
+}
+
 tarn_code request_same_ident(service_request *r, const json_value *body, tarn_error *err) {
     tarn_ident named;
     const json_value *v = json_get(body, "identifier");

@@ -205,7 +205,7 @@ tarn_code rest_register_table(service_request *r, service_reply *reply, tarn_err
     if (json_bool(json_get(body, "overwrite"), &overwrite) && overwrite) {
         TRY(err_set(err, TARN_UNSUPPORTED, "registering over an existing table is not offered"));
     }
-    TRY(catalog_register(r->service->catalog, &table, location, err));
+    TRY(rest_as_invalid(catalog_register(r->service->catalog, &table, location, err), err));
     TRY(catalog_load(r->service->catalog, &table, &version, err));
     TRY(rest_put_table(reply, version->metadata, version->metadata_location, true, err));
 done:

@@ -38,14 +38,6 @@ done:
     return code;
 }
 
-/* What a body holds is an argument, not stored bytes: what is wrong with it is INVALID. */
-static tarn_code as_invalid(tarn_code code, tarn_error *err) {
-    if (code == TARN_CORRUPT) {
-        err->code = code = TARN_INVALID;
-    }
-    return code;
-}
-
 /* A new view as changes: what was sent, under a uuid of its own. */
 static tarn_code read_create(service_request *r, const json_value *body, view_change_set *out,
                              tarn_error *err) {
@@ -85,7 +77,7 @@ static tarn_code read_create(service_request *r, const json_value *body, view_ch
     c[5] = (view_change){.kind = VIEW_SET_CURRENT_VERSION, .number = VIEW_LAST_ADDED};
     *out = (view_change_set){.n_changes = N_CHANGES, .changes = c};
 done:
-    return as_invalid(code, err);
+    return rest_as_invalid(code, err);
 }
 
 /* A change that is well-formed and does not hold: clients of Iceberg know it by this name. */
@@ -131,7 +123,7 @@ tarn_code rest_register_view(service_request *r, service_reply *reply, tarn_erro
     r->table = view;
     TRY(request_member_str(body, "metadata-location", true, &location, err));
     TRY(places_allow(&r->service->places, location, err));
-    TRY(catalog_register_view(r->service->catalog, &view, location, err));
+    TRY(rest_as_invalid(catalog_register_view(r->service->catalog, &view, location, err), err));
     TRY(catalog_load_view(r->service->catalog, &view, &made, err));
     TRY(put_view(reply, made, err));
 done:
@@ -167,7 +159,7 @@ tarn_code rest_commit_view(service_request *r, service_reply *reply, tarn_error 
     tarn_code code = TARN_OK;
     TRY(request_json(r, &body, err));
     TRY(request_same_ident(r, body, err));
-    TRY(as_invalid(view_changes_from_json(&r->arena, body, &set, err), err));
+    TRY(rest_as_invalid(view_changes_from_json(&r->arena, body, &set, err), err));
     TRY(places_allow_view(&r->service->places, &set, err));
     for (int i = 0; i < MAX_TRIES; i++) {
         catalog_view_release(base);

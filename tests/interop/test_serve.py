@@ -561,6 +561,38 @@ def tables_stay_in_the_warehouse():
             equal(make(server, "v", location="/etc/v"), 403)
 
 
+def lies_are_refused():
+    """What a commit or a registration names must be there, at home, and what it is said to be."""
+    with Workshop() as shop, Server(shop) as server:
+        catalog = server.catalog()
+        catalog.create_namespace("ns")
+        table = catalog.create_table("ns.t", schema=rows().schema)
+        table.append(rows(1))
+        head = server.ask("GET", "/v1/namespaces/ns/tables/t")[1]["metadata"]["snapshots"][0]
+        shop.write("elsewhere.avro", "no Avro")
+        junk = os.path.join(os.path.dirname(harness.local(head["manifest-list"])), "junk.avro")
+        with open(junk, "w") as file:
+            file.write("no Avro")
+
+        def commit(**more):
+            snapshot = {**head, "snapshot-id": 5, "parent-snapshot-id": head["snapshot-id"], "sequence-number": 2,
+                        "timestamp-ms": head["timestamp-ms"] + 1, **more}
+            status, body, _ = server.ask("POST", "/v1/namespaces/ns/tables/t", {"requirements": [], "updates": [
+                {"action": "add-snapshot", "snapshot": snapshot},
+                {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 5}]})
+            return status, body["error"]["message"] if "error" in body else None
+        for place, word in ((junk + "x", "does not exist"), (junk, "cannot be read"), (shop.path("elsewhere.avro"), "outside")):
+            status, message = commit(**{"manifest-list": place})
+            assert status == 400 and place in message and word in message, message
+        equal(commit(**{"schema-id": 9})[0], 400)
+        equal(commit(**{"parent-snapshot-id": 77})[0], 409)
+        equal(server.ask("POST", "/v1/namespaces/ns/tables/t", {
+            "identifier": {"namespace": ["ns"], "name": "u"}, "requirements": [], "updates": []})[0], 400)
+        status, body, _ = server.ask("POST", "/v1/namespaces/ns/register", {"name": "r", "metadata-location": junk})
+        assert status == 400 and "junk" in body["error"]["message"], body
+        equal(catalog.load_table("ns.t").scan().to_arrow().num_rows, 1)
+
+
 def wrong_starts():
     with Workshop() as shop:
         shop.write("empty.json", "")
@@ -577,7 +609,8 @@ def wrong_starts():
 
 CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
-         duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, wrong_starts]
+         duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, lies_are_refused,
+         wrong_starts]
 
 
 def main():
