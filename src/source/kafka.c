@@ -85,8 +85,9 @@ tarn_code kafka_patience(const kafka_source *k, tarn_error *err) {
     if (k->setup->follow || most < 0 || k->away_ms == 0 || kafka_now_ms(k) - k->away_ms < most) {
         return TARN_OK;
     }
+    bool more = k->detail[0] != '\0' && strcmp(k->detail, k->trouble) != 0;
     return err_set(err, TARN_IO, "%s: nothing came for %.1f s: %s%s%s", k->location,
-                   (double)most / 1000, k->trouble, k->detail[0] != '\0' ? "; " : "", k->detail);
+                   (double)most / 1000, k->trouble, more ? "; " : "", more ? k->detail : "");
 }
 
 /* How long one question may take. */

@@ -541,6 +541,9 @@ def avro_from_topics(shop, broker):
     with open(shop.path("c.bad")) as file:
         equal([json.loads(line)["line"] for line in file], [1, 2])
     server.shutdown()
+    # a registry that is gone is waited for like a broker
+    must_refuse(shop.tarn("ingest", "ns.z", "kafka://%s/a" % broker, "--create", "--schema", "id long", "--schema-registry", "http://127.0.0.1:1",
+                          "--format", "avro", "--kafka-timeout", "1s", check=False), "registry", "127.0.0.1:1")
 
 
 CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
