@@ -24,9 +24,8 @@
 #include "base/num.h"
 #include "base/pool.h"
 #include "dml/key_overlay.h"
+#include "dml/rocksdb_calls.h"
 #include "iceberg/metadata.h"
-
-#include <rocksdb/c.h>
 
 #define DEFAULT_MEMORY  ((size_t)128 << 20)
 #define LEAST_MEMORY    ((size_t)8 << 20)
@@ -72,7 +71,7 @@ static tarn_code fail(const key_index *index, char **text, const char *what, tar
     bool damaged = str_starts_with(t, STR("Corruption"));
     tarn_code code = damaged ? TARN_CORRUPT : TARN_IO;
     (void)err_set(err, code, "key index %s: %s failed: %.*s", index->dir, what, STR_ARG(t));
-    rocksdb_free(*text);
+    rocksdb()->free(*text);
     *text = NULL;
     return code;
 }
@@ -80,18 +79,18 @@ static tarn_code fail(const key_index *index, char **text, const char *what, tar
 /* ---- opening ---- */
 
 static void set_table_options(key_index *index) {
-    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
-    rocksdb_block_based_options_set_block_cache(table, index->cache);
-    rocksdb_block_based_options_set_block_size(table, 4096);
-    rocksdb_block_based_options_set_filter_policy(
-        table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
-    rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
-    rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(table, 1);
-    rocksdb_block_based_options_set_format_version(table, 5);
-    rocksdb_block_based_options_set_data_block_index_type(
+    rocksdb_block_based_table_options_t *table = rocksdb()->block_based_options_create();
+    rocksdb()->block_based_options_set_block_cache(table, index->cache);
+    rocksdb()->block_based_options_set_block_size(table, 4096);
+    rocksdb()->block_based_options_set_filter_policy(
+        table, rocksdb()->filterpolicy_create_bloom_full(FILTER_BITS));
+    rocksdb()->block_based_options_set_cache_index_and_filter_blocks(table, 1);
+    rocksdb()->block_based_options_set_cache_index_and_filter_blocks_with_high_priority(table, 1);
+    rocksdb()->block_based_options_set_format_version(table, 5);
+    rocksdb()->block_based_options_set_data_block_index_type(
         table, rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
-    rocksdb_options_set_block_based_table_factory(index->options, table);
-    rocksdb_block_based_options_destroy(table);
+    rocksdb()->options_set_block_based_table_factory(index->options, table);
+    rocksdb()->block_based_options_destroy(table);
 }
 
 static size_t at_least(size_t a, size_t b) {
@@ -100,39 +99,39 @@ static size_t at_least(size_t a, size_t b) {
 
 static void make_options(key_index *index) {
     size_t memory = index->memory_bytes;
-    index->options = rocksdb_options_create();
-    index->cache = rocksdb_cache_create_lru(memory / 8 * 3);
-    index->read_options = rocksdb_readoptions_create();
-    index->write_options = rocksdb_writeoptions_create();
+    index->options = rocksdb()->options_create();
+    index->cache = rocksdb()->cache_create_lru(memory / 8 * 3);
+    index->read_options = rocksdb()->readoptions_create();
+    index->write_options = rocksdb()->writeoptions_create();
     rocksdb_options_t *o = index->options;
     set_table_options(index);
-    rocksdb_options_set_create_if_missing(o, 1);
-    rocksdb_options_set_write_buffer_size(o, at_least(memory / 32, (size_t)1 << 20));
-    rocksdb_options_set_max_write_buffer_number(o, 2);
-    rocksdb_options_set_max_open_files(o, OPEN_FILES);
-    rocksdb_options_set_max_background_jobs(o, 2);
-    rocksdb_options_set_compression(o, rocksdb_no_compression);
-    rocksdb_options_set_target_file_size_base(o, at_least(memory / 32, (size_t)2 << 20));
-    rocksdb_options_set_max_bytes_for_level_base(o, at_least(memory / 2, (size_t)16 << 20));
-    rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
-    rocksdb_options_set_level0_file_num_compaction_trigger(o, 4);
-    rocksdb_options_set_max_total_wal_size(o, at_least(memory / 8, (size_t)4 << 20));
-    rocksdb_options_set_bytes_per_sync(o, (size_t)1 << 20);
-    rocksdb_options_set_info_log_level(o, 3); /* errors */
-    rocksdb_options_set_max_log_file_size(o, (size_t)1 << 20);
-    rocksdb_options_set_keep_log_file_num(o, 2);
-    rocksdb_options_set_stats_dump_period_sec(o, 0);
-    rocksdb_options_set_stats_persist_period_sec(o, 0);
-    rocksdb_readoptions_set_verify_checksums(index->read_options, 1);
-    rocksdb_writeoptions_set_sync(index->write_options, 1);
+    rocksdb()->options_set_create_if_missing(o, 1);
+    rocksdb()->options_set_write_buffer_size(o, at_least(memory / 32, (size_t)1 << 20));
+    rocksdb()->options_set_max_write_buffer_number(o, 2);
+    rocksdb()->options_set_max_open_files(o, OPEN_FILES);
+    rocksdb()->options_set_max_background_jobs(o, 2);
+    rocksdb()->options_set_compression(o, rocksdb_no_compression);
+    rocksdb()->options_set_target_file_size_base(o, at_least(memory / 32, (size_t)2 << 20));
+    rocksdb()->options_set_max_bytes_for_level_base(o, at_least(memory / 2, (size_t)16 << 20));
+    rocksdb()->options_set_level_compaction_dynamic_level_bytes(o, 1);
+    rocksdb()->options_set_level0_file_num_compaction_trigger(o, 4);
+    rocksdb()->options_set_max_total_wal_size(o, at_least(memory / 8, (size_t)4 << 20));
+    rocksdb()->options_set_bytes_per_sync(o, (size_t)1 << 20);
+    rocksdb()->options_set_info_log_level(o, 3); /* errors */
+    rocksdb()->options_set_max_log_file_size(o, (size_t)1 << 20);
+    rocksdb()->options_set_keep_log_file_num(o, 2);
+    rocksdb()->options_set_stats_dump_period_sec(o, 0);
+    rocksdb()->options_set_stats_persist_period_sec(o, 0);
+    rocksdb()->readoptions_set_verify_checksums(index->read_options, 1);
+    rocksdb()->writeoptions_set_sync(index->write_options, 1);
 }
 
 static void close_db(key_index *index) {
     if (index->family != NULL) {
-        rocksdb_column_family_handle_destroy(index->family);
+        rocksdb()->column_family_handle_destroy(index->family);
     }
     if (index->db != NULL) {
-        rocksdb_close(index->db);
+        rocksdb()->close(index->db);
     }
     index->family = NULL;
     index->db = NULL;
@@ -142,10 +141,10 @@ static tarn_code open_db(key_index *index, tarn_error *err) {
     const char *name = "default";
     const rocksdb_options_t *options = index->options;
     char *text = NULL;
-    index->db = rocksdb_open_column_families(index->options, index->dir, 1, &name, &options,
-                                             &index->family, &text);
+    index->db = rocksdb()->open_column_families(index->options, index->dir, 1, &name, &options,
+                                                &index->family, &text);
     if (text != NULL && strstr(text, "/LOCK") != NULL) {
-        rocksdb_free(text);
+        rocksdb()->free(text);
         return err_set(err, TARN_IO, "key index %s is in use: another job has this state folder",
                        index->dir);
     }
@@ -162,7 +161,7 @@ static tarn_code open_db(key_index *index, tarn_error *err) {
 static tarn_code destroy_db(key_index *index, tarn_error *err) {
     char *text = NULL;
     close_db(index);
-    rocksdb_destroy_db(index->options, index->dir, &text);
+    rocksdb()->destroy_db(index->options, index->dir, &text);
     return text != NULL ? fail(index, &text, "emptying", err) : TARN_OK;
 }
 
@@ -171,18 +170,18 @@ static tarn_code get_value(key_index *index, tarn_str key, tarn_buf *out, bool *
                            tarn_error *err) {
     tarn_code code = TARN_OK;
     char *text = NULL;
-    rocksdb_pinnableslice_t *value = rocksdb_get_pinned_cf(index->db, index->read_options,
-                                                           index->family, key.data, key.len, &text);
+    rocksdb_pinnableslice_t *value = rocksdb()->get_pinned_cf(
+        index->db, index->read_options, index->family, key.data, key.len, &text);
     if (text != NULL) {
         return fail(index, &text, "reading", err);
     }
     *found = value != NULL;
     if (value != NULL) {
         size_t len;
-        const char *data = rocksdb_pinnableslice_value(value, &len);
+        const char *data = rocksdb()->pinnableslice_value(value, &len);
         buf_reset(out);
         code = buf_append(out, data, len, err);
-        rocksdb_pinnableslice_destroy(value);
+        rocksdb()->pinnableslice_destroy(value);
     }
     return code;
 }
@@ -198,18 +197,19 @@ static void write_state(const key_index *index, bool dirty, int64_t snapshot_id,
 static tarn_code put_identity(key_index *index, tarn_error *err) {
     uint8_t state[STATE_BYTES];
     char *text = NULL;
-    rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+    rocksdb_writebatch_t *batch = rocksdb()->writebatch_create();
     write_state(index, false, TARN_NO_SNAPSHOT, state);
-    rocksdb_writebatch_put(batch, KEY_STATE.data, KEY_STATE.len, (const char *)state, STATE_BYTES);
-    rocksdb_writebatch_put(batch, KEY_IDENTITY.data, KEY_IDENTITY.len,
-                           (const char *)index->identity.data, index->identity.len);
-    rocksdb_write(index->db, index->write_options, batch, &text);
-    rocksdb_writebatch_destroy(batch);
+    rocksdb()->writebatch_put(batch, KEY_STATE.data, KEY_STATE.len, (const char *)state,
+                              STATE_BYTES);
+    rocksdb()->writebatch_put(batch, KEY_IDENTITY.data, KEY_IDENTITY.len,
+                              (const char *)index->identity.data, index->identity.len);
+    rocksdb()->write(index->db, index->write_options, batch, &text);
+    rocksdb()->writebatch_destroy(batch);
     if (text == NULL) {
         /* Out of the log, which RocksDB would play back into a folder that lost its files. */
-        rocksdb_flushoptions_t *flush = rocksdb_flushoptions_create();
-        rocksdb_flush(index->db, flush, &text);
-        rocksdb_flushoptions_destroy(flush);
+        rocksdb_flushoptions_t *flush = rocksdb()->flushoptions_create();
+        rocksdb()->flush(index->db, flush, &text);
+        rocksdb()->flushoptions_destroy(flush);
     }
     return text != NULL ? fail(index, &text, "writing", err) : TARN_OK;
 }
@@ -323,10 +323,10 @@ static tarn_code set_paths(key_index *index, const char *dir, tarn_error *err) {
 static void free_index(key_index *index) {
     close_db(index);
     if (index->options != NULL) {
-        rocksdb_options_destroy(index->options);
-        rocksdb_cache_destroy(index->cache);
-        rocksdb_readoptions_destroy(index->read_options);
-        rocksdb_writeoptions_destroy(index->write_options);
+        rocksdb()->options_destroy(index->options);
+        rocksdb()->cache_destroy(index->cache);
+        rocksdb()->readoptions_destroy(index->read_options);
+        rocksdb()->writeoptions_destroy(index->write_options);
     }
     overlay_release(&index->files);
     overlay_release(&index->rows);
@@ -356,6 +356,7 @@ tarn_code key_index_open(tarn_env *env, const key_index_options *options, key_in
     overlay_init(&index->rows, env);
     TRY(set_identity(index, options, err));
     TRY(set_paths(index, options->dir, err));
+    TRY(rocksdb_load(err));
     make_options(index);
     TRY(open_or_empty(index, err));
     *out = index;
@@ -414,10 +415,10 @@ static void batch_overlay(rocksdb_writebatch_t *batch, const key_overlay *o) {
         const overlay_entry *e = &o->entries[i];
         tarn_str key = overlay_key(o, e);
         if (e->file < 0) {
-            rocksdb_writebatch_delete(batch, key.data, key.len);
+            rocksdb()->writebatch_delete(batch, key.data, key.len);
         } else {
             size_t len = location_bytes((key_location){e->file, e->position}, value);
-            rocksdb_writebatch_put(batch, key.data, key.len, (const char *)value, len);
+            rocksdb()->writebatch_put(batch, key.data, key.len, (const char *)value, len);
         }
     }
 }
@@ -428,22 +429,23 @@ static tarn_code write_batch(key_index *index, int64_t snapshot_id, tarn_error *
     uint8_t state[STATE_BYTES];
     char *text = NULL;
     tarn_buf key;
-    rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+    rocksdb_writebatch_t *batch = rocksdb()->writebatch_create();
     buf_init(&key, index->env, 0);
     write_state(index, false, snapshot_id, state);
-    rocksdb_writebatch_put(batch, KEY_STATE.data, KEY_STATE.len, (const char *)state, STATE_BYTES);
+    rocksdb()->writebatch_put(batch, KEY_STATE.data, KEY_STATE.len, (const char *)state,
+                              STATE_BYTES);
     for (size_t i = 0; i < index->files.n; i++) {
         TRY(file_key(&key, index->first_new + (int32_t)i, path_of(&index->files, i), err));
-        rocksdb_writebatch_put(batch, (const char *)key.data, key.len, "", 0);
+        rocksdb()->writebatch_put(batch, (const char *)key.data, key.len, "", 0);
     }
     batch_overlay(batch, &index->files);
     batch_overlay(batch, &index->rows);
-    rocksdb_write(index->db, index->write_options, batch, &text);
+    rocksdb()->write(index->db, index->write_options, batch, &text);
     if (text != NULL) {
         code = fail(index, &text, "writing", err);
     }
 done:
-    rocksdb_writebatch_destroy(batch);
+    rocksdb()->writebatch_destroy(batch);
     buf_release(&key);
     return code;
 }
@@ -455,10 +457,10 @@ static void add_sorted(rocksdb_sstfilewriter_t *writer, const key_overlay *o, co
         const overlay_entry *e = &o->entries[items[i].index];
         const char *key = (const char *)items[i].key;
         if (e->file < 0) {
-            rocksdb_sstfilewriter_delete(writer, key, items[i].len, text);
+            rocksdb()->sstfilewriter_delete(writer, key, items[i].len, text);
         } else {
             size_t len = location_bytes((key_location){e->file, e->position}, value);
-            rocksdb_sstfilewriter_put(writer, key, items[i].len, (const char *)value, len, text);
+            rocksdb()->sstfilewriter_put(writer, key, items[i].len, (const char *)value, len, text);
         }
     }
 }
@@ -474,19 +476,19 @@ static tarn_code fill_sorted(key_index *index, rocksdb_sstfilewriter_t *writer,
     buf_init(&key, index->env, 0);
     TRY(overlay_sorted(&index->files, &files, err));
     TRY(overlay_sorted(&index->rows, &rows, err));
-    rocksdb_sstfilewriter_open(writer, index->pending_path, &text);
+    rocksdb()->sstfilewriter_open(writer, index->pending_path, &text);
     if (text == NULL) {
-        rocksdb_sstfilewriter_put(writer, KEY_STATE.data, KEY_STATE.len, (const char *)state,
-                                  STATE_BYTES, &text);
+        rocksdb()->sstfilewriter_put(writer, KEY_STATE.data, KEY_STATE.len, (const char *)state,
+                                     STATE_BYTES, &text);
     }
     for (size_t i = 0; i < index->files.n && text == NULL; i++) {
         TRY(file_key(&key, index->first_new + (int32_t)i, path_of(&index->files, i), err));
-        rocksdb_sstfilewriter_put(writer, (const char *)key.data, key.len, "", 0, &text);
+        rocksdb()->sstfilewriter_put(writer, (const char *)key.data, key.len, "", 0, &text);
     }
     add_sorted(writer, &index->files, files, &text);
     add_sorted(writer, &index->rows, rows, &text);
     if (text == NULL) {
-        rocksdb_sstfilewriter_finish(writer, &text);
+        rocksdb()->sstfilewriter_finish(writer, &text);
     }
     if (text != NULL) {
         code = fail(index, &text, "writing", err);
@@ -500,16 +502,16 @@ done:
 
 static uint64_t int_property(const key_index *index, const char *name) {
     uint64_t value = 0;
-    return rocksdb_property_int(index->db, name, &value) == 0 ? value : 0;
+    return rocksdb()->property_int(index->db, name, &value) == 0 ? value : 0;
 }
 
 /* Taking in files has no brake of its own: without one, reads would look into ever more files. */
 static tarn_code wait_for_compaction(key_index *index, tarn_error *err) {
     tarn_code code = TARN_OK;
-    char *level0 = rocksdb_property_value(index->db, "rocksdb.num-files-at-level0");
+    char *level0 = rocksdb()->property_value(index->db, "rocksdb.num-files-at-level0");
     int64_t files = 0;
     while (level0 != NULL && str_to_i64(str_of(level0), &files) && files > MOST_LEVEL0) {
-        rocksdb_free(level0);
+        rocksdb()->free(level0);
         level0 = NULL;
         TRY(env_check_cancel(index->env, err));
         if (int_property(index, "rocksdb.background-errors") > 0) {
@@ -517,10 +519,10 @@ static tarn_code wait_for_compaction(key_index *index, tarn_error *err) {
             goto done;
         }
         env_sleep_ms(index->env, 2);
-        level0 = rocksdb_property_value(index->db, "rocksdb.num-files-at-level0");
+        level0 = rocksdb()->property_value(index->db, "rocksdb.num-files-at-level0");
     }
 done:
-    rocksdb_free(level0);
+    rocksdb()->free(level0);
     return code;
 }
 
@@ -529,23 +531,23 @@ static tarn_code write_sorted(key_index *index, bool dirty, int64_t snapshot_id,
     tarn_code code = TARN_OK;
     uint8_t state[STATE_BYTES];
     char *text = NULL;
-    rocksdb_ingestexternalfileoptions_t *ingest = rocksdb_ingestexternalfileoptions_create();
-    rocksdb_envoptions_t *env_options = rocksdb_envoptions_create();
-    rocksdb_sstfilewriter_t *writer = rocksdb_sstfilewriter_create(env_options, index->options);
+    rocksdb_ingestexternalfileoptions_t *ingest = rocksdb()->ingestexternalfileoptions_create();
+    rocksdb_envoptions_t *env_options = rocksdb()->envoptions_create();
+    rocksdb_sstfilewriter_t *writer = rocksdb()->sstfilewriter_create(env_options, index->options);
     const char *path = index->pending_path;
     write_state(index, dirty, snapshot_id, state);
     TRY(fill_sorted(index, writer, state, err));
-    rocksdb_ingestexternalfileoptions_set_move_files(ingest, 1);
-    rocksdb_ingest_external_file_cf(index->db, index->family, &path, 1, ingest, &text);
+    rocksdb()->ingestexternalfileoptions_set_move_files(ingest, 1);
+    rocksdb()->ingest_external_file_cf(index->db, index->family, &path, 1, ingest, &text);
     if (text != NULL) {
         code = fail(index, &text, "taking in changes", err);
         goto done;
     }
     TRY(wait_for_compaction(index, err));
 done:
-    rocksdb_sstfilewriter_destroy(writer);
-    rocksdb_envoptions_destroy(env_options);
-    rocksdb_ingestexternalfileoptions_destroy(ingest);
+    rocksdb()->sstfilewriter_destroy(writer);
+    rocksdb()->envoptions_destroy(env_options);
+    rocksdb()->ingestexternalfileoptions_destroy(ingest);
     return code;
 }
 
@@ -684,25 +686,25 @@ static tarn_code find_some(const find_work *w, const key_item *items, size_t n, 
         keys[i] = (const char *)items[i].key;
         sizes[i] = items[i].len;
     }
-    rocksdb_batched_multi_get_cf(w->index->db, w->index->read_options, w->index->family, n, keys,
-                                 sizes, values, texts, true);
+    rocksdb()->batched_multi_get_cf(w->index->db, w->index->read_options, w->index->family, n, keys,
+                                    sizes, values, texts, true);
     for (size_t i = 0; i < n; i++) {
         key_location *out = &w->out[items[i].index];
         if (texts[i] != NULL) {
             if (code == TARN_OK) {
                 code = fail(w->index, &texts[i], "reading", err);
             } else {
-                rocksdb_free(texts[i]);
+                rocksdb()->free(texts[i]);
             }
         } else if (values[i] == NULL) {
             *out = (key_location){-1, 0};
         } else {
             size_t len;
-            const char *value = rocksdb_pinnableslice_value(values[i], &len);
+            const char *value = rocksdb()->pinnableslice_value(values[i], &len);
             if (code == TARN_OK) {
                 code = read_location(w->index, str_make(value, len), out, err);
             }
-            rocksdb_pinnableslice_destroy(values[i]);
+            rocksdb()->pinnableslice_destroy(values[i]);
         }
     }
     return code;
@@ -812,17 +814,17 @@ tarn_code key_index_file_path(key_index *index, int32_t file, tarn_arena *arena,
     }
     memcpy(prefix + 2, &number, 4);
     rocksdb_iterator_t *it =
-        rocksdb_create_iterator_cf(index->db, index->read_options, index->family);
+        rocksdb()->create_iterator_cf(index->db, index->read_options, index->family);
     if (path.data == NULL && file >= 0) {
-        rocksdb_iter_seek(it, (const char *)prefix, sizeof prefix);
-        rocksdb_iter_get_error(it, &text);
+        rocksdb()->iter_seek(it, (const char *)prefix, sizeof prefix);
+        rocksdb()->iter_get_error(it, &text);
         if (text != NULL) {
             code = fail(index, &text, "reading", err);
             goto done;
         }
-        if (rocksdb_iter_valid(it)) {
+        if (rocksdb()->iter_valid(it)) {
             size_t len;
-            const char *key = rocksdb_iter_key(it, &len);
+            const char *key = rocksdb()->iter_key(it, &len);
             if (len >= sizeof prefix && memcmp(key, prefix, sizeof prefix) == 0) {
                 path = str_make(key + sizeof prefix, len - sizeof prefix);
             }
@@ -839,7 +841,7 @@ tarn_code key_index_file_path(key_index *index, int32_t file, tarn_arena *arena,
     }
     *out = path;
 done:
-    rocksdb_iter_destroy(it);
+    rocksdb()->iter_destroy(it);
     return code;
 }
 

@@ -398,8 +398,132 @@ def one_too_many():
         assert ask_until_served(server)
 
 
+def at_rest():
+    """After some requests of several clients the release has less than 17 MB of memory (docs/PERFORMANCE.md; sanitizers take more)."""
+    with open(harness.binary(), "rb") as file:
+        sanitized = b"libasan" in file.read() or b"libtsan" in subprocess.run(["ldd", harness.binary()], capture_output=True).stdout
+    if sanitized:
+        return
+    with Workshop() as shop, Server(shop) as server:
+        equal(server.ask("POST", "/v1/namespaces", {"namespace": ["ns"]})[0], 200)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            equal(set(pool.map(lambda _: server.ask("GET", "/v1/config")[0], range(64))), {200})
+        with open("/proc/%d/status" % server.process.pid) as file:
+            kilobytes = next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+        assert kilobytes < 17000, "%d KB" % kilobytes
+
+
+def told_to_systemd():
+    """It says when it is ready and when it ends, as a unit of type notify must; the unit is sound and its flags exist."""
+    with Workshop() as shop:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+            line.bind(shop.path("notify"))
+            line.settimeout(SECONDS)
+            with Server(shop, env={"NOTIFY_SOCKET": shop.path("notify")}) as server:
+                equal(line.recv(100), b"READY=1")
+                equal(server.ask("GET", "/healthz")[0], 200)
+            equal(line.recv(100), b"STOPPING=1")
+        with open(os.path.join(harness.ROOT, "packaging", "systemd", "tarn-serve.service")) as file:
+            unit = file.read().replace("@TARN_BINARY@", harness.binary())
+        start = next(line for line in unit.splitlines() if line.startswith("ExecStart=")).split("=", 1)[1].split()
+        equal(start[:2], [harness.binary(), "serve"])
+        text = shop.tarn("serve", "--help").out
+        assert all(word + " " in text for word in start[2:] if word.startswith("--")), start
+        shop.write("tarn-serve.service", unit)
+        if shutil.which("systemd-analyze"):
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", shop.path("tarn-serve.service")], capture_output=True, text=True)
+            assert "tarn-serve.service" not in done.stderr, done.stderr
+
+
+def strange_heads():
+    """Heads, methods and lines that are too long, too many or no HTTP are refused or cut off; the service goes on."""
+    with Workshop() as shop, Server(shop) as server:
+        get = b"GET /v1/config HTTP/1.1\r\nHost: x\r\n"
+        for sent, statuses in ((b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", (414, 431, 413, None)),
+                               (get + b"A: " + b"b" * 200000 + b"\r\n\r\n", (431, 413, None)),
+                               (get + b"".join(b"h%d: 1\r\n" % i for i in range(20000)) + b"\r\n", (431, 413, None)),
+                               (b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: nonsense\r\n\r\n{}", (400, None)),
+                               (b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}", (400, None)),
+                               (b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", (400, None)),
+                               (b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9000000000\r\n\r\n", (413,)),
+                               (b"FROB /v1/config HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", (405,)),
+                               (b"\x16\x03\x01\x00\x05hello" * 10 + b"\r\n\r\n", (400, None)), (b"\0" * 5000 + b"\r\n\r\n", (400, 413, 414, 431, None))):
+            with raw(server) as line:
+                send(line, sent)
+                try:
+                    line.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass
+                got = read_all(line)
+            status = int(got.split()[1]) if got.startswith(b"HTTP/") else None
+            assert status in statuses, "%r: %r" % (sent[:60], got[:200])
+        equal(server.ask("GET", "/healthz")[0], 200)
+
+
+def random_bytes():
+    """Whatever comes, mutated from what is right, the service answers with a status below 500 or closes; it never falls."""
+    chance = random.Random(int(os.environ.get("FUZZ_SEED", "20261130")))
+    paths = ["/v1/config", "/v1/namespaces", "/v1/namespaces/ns", "/v1/namespaces/ns/tables", "/v1/namespaces/ns/tables/t", "/v1/oauth/tokens",
+             "/v1/namespaces/ns/tables/t/write-results", "/v1/namespaces/ns/tables/t/plan", "/v1/transactions/commit", "/v1/namespaces/ns/views"]
+    bodies = ['{"namespace":["a%d"],"properties":{"k":"v"}}' % i for i in range(3)] + [
+        '{"name":"x","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}',
+        '{"requirements":[{"type":"assert-table-uuid","uuid":"u"}],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}',
+        '{"kind":"append","commit-id":"c","data-files":[{"content":"data","file-path":"/x","file-format":"parquet","spec-id":0,"partition":[],'
+        '"record-count":1,"file-size-in-bytes":9}]}', "grant_type=client_credentials&client_id=a&client_secret=b", '{"filter":{"type":"eq","term":"id","value":1}}']
+    with Workshop() as shop, Server(shop, "--request-timeout", "20") as server:
+        server.ask("POST", "/v1/namespaces", {"namespace": ["ns"]})
+        server.catalog().create_table("ns.t", schema=rows().schema)
+        end = time.monotonic() + 6
+        n = 0
+        while n < 200 or time.monotonic() < end:
+            n += 1
+            body = bytearray(chance.choice(bodies).encode())
+            head = bytearray(("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (
+                chance.choice(["GET", "POST", "POST", "POST", "DELETE", "HEAD"]), chance.choice(paths), len(body))).encode())
+            for part in chance.choice([(head,), (body,), (body,), (head, body), ()]):
+                for _ in range(chance.randrange(1, 6)):
+                    at = chance.randrange(len(part))
+                    part[at:at + chance.randrange(3)] = bytes(chance.randrange(256) for _ in range(chance.randrange(3))) or b"\0"
+            with raw(server) as line:
+                send(line, bytes(head + body))
+                try:
+                    line.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass
+                got = read_all(line)
+            if got.startswith(b"HTTP/"):
+                assert int(got.split()[1]) < 500 or int(got.split()[1]) == 505, "%r: %r" % (bytes(head + body), got)
+        equal(server.ask("GET", "/healthz")[0], 200)
+
+
+def secrets_stay_secret():
+    """Tokens and passwords are in no log, error, counter or printed setting; a token of another server, or of before, opens nothing."""
+    with Workshop() as shop:
+        shop.write("access.json", json.dumps(dict(ACCESS, **{"token-seconds": 1})))
+        form = "grant_type=client_credentials&client_id=writer&client_secret=s3cret%26%2B%25"
+        with Server(shop, "--access", "access.json", "--access-log", "log.ndjson") as server, Server(shop, "--access", "access.json") as other:
+            def ask(at, token):
+                return at.ask("GET", "/v1/namespaces", Authorization="Bearer " + token)[0]
+            token = server.ask("POST", "/v1/oauth/tokens", form)[1]["access_token"]
+            equal([ask(server, token[:-1]), ask(other, token)], [401, 401])
+            wait_for(lambda: ask(server, token) == 401, "the end of a token")
+            server.ask("GET", "/v1/namespaces?token=ops-token&pageToken=ops-token", Authorization="Basic b3BzLXRva2Vu")
+            server.ask("POST", "/v1/oauth/tokens", form.replace("writer", "nobody"))
+            text = server.ask_text("/metrics", "ops-token") + open(shop.path("log.ndjson")).read()
+        with Server(shop, "--access", "access.json") as server:
+            equal(server.ask("GET", "/v1/namespaces", Authorization="Bearer " + token)[0], 401)
+        for secret in ("s3cret", "ops-token", token):
+            assert secret not in text, "%s is told: %s" % (secret, text[:3000])
+        for uri in ("postgresql://me:hidden@127.0.0.1:1/db", "postgresql:host=127.0.0.1 port=1 password=hidden", "http://me:hidden@127.0.0.1:1/x?k=hidden",
+                    "mysql://me:hidden@host/db"):
+            answer = shop.tarn("-c", uri, "--catalog-property", "token=hidden", "serve", "--listen", "127.0.0.1:0", check=False, seconds=60)
+            assert answer.status > 0 and "hidden" not in answer.err + answer.out, answer
+            answer = shop.tarn("-c", uri, "--catalog-property", "token=hidden", "serve", "--check-config")
+            assert "hidden" not in answer.err + answer.out, answer
+
+
 CASES = [options_of_three_places, wrong_configurations, tls_for_every_client, wrong_certificates, files_read_again,
-         drippers, slow_and_steady, one_too_many]
+         drippers, slow_and_steady, one_too_many, strange_heads, random_bytes, secrets_stay_secret, at_rest, told_to_systemd]
 
 
 def main():
