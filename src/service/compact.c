@@ -214,8 +214,8 @@ void compact_jobs(compact_work *w, const tarn_metadata *m, commit_job *const *jo
     tarn_error err = TARN_ERROR_INIT;
     compact_policy policy;
     job_files all;
-    compact_merge **merges;
-    size_t n_merges;
+    compact_merge **merges = NULL;
+    size_t n_merges = 0;
     TRY(compact_policy_read(m, &policy, &err));
     if (!policy.wanted) {
         return;
