@@ -223,8 +223,8 @@ static void is_not_led_back_by_a_late_hint(void **state) {
     set_up(&f);
     buf_init(&bytes, f.env, 0);
     assert_ok(set_property(f.dir, &f.table, "write.metadata.previous-versions-max", "1", &err));
-    assert_ok(set_property(f.dir, &f.table, "write.metadata.delete-after-commit.enabled", "true",
-                           &err));
+    assert_ok(
+        set_property(f.dir, &f.table, "write.metadata.delete-after-commit.enabled", "true", &err));
     assert_ok(store_get(f.store, STR("/w/ns/t/metadata/v6.metadata.json"), 1 << 20, &bytes, &err));
     for (; n[0] <= '8'; n[0]++) {
         assert_ok(set_property(f.dir, &f.table, "n", n, &err));
