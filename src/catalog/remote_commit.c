@@ -31,14 +31,6 @@ typedef struct remote_work {
 
 /* ---- is it there? ---- */
 
-static int32_t count_changes(const tarn_change_set *set, change_kind kind) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < set->n_changes; i++) {
-        n += set->changes[i].kind == kind;
-    }
-    return n;
-}
-
 static bool has_all_snapshots(const tarn_change_set *set, const tarn_metadata *m) {
     for (int32_t i = 0; i < set->n_changes; i++) {
         if (set->changes[i].kind == CHANGE_ADD_SNAPSHOT &&
@@ -148,7 +140,7 @@ static bool has_change(remote_work *w, const tarn_change *c, const tarn_metadata
 
 static bool is_visible(remote_work *w, const tarn_metadata *m) {
     const tarn_metadata *want = NULL;
-    if (count_changes(w->set, CHANGE_ADD_SNAPSHOT) > 0) {
+    if (change_set_count(w->set, CHANGE_ADD_SNAPSHOT) > 0) {
         return has_all_snapshots(w->set, m);
     }
     if (w->base == NULL) { /* a new table's uuid is nobody else's */
@@ -191,7 +183,7 @@ static verdict look_again(remote_work *w, tarn_table_version **now) {
     if (w->base != NULL && str_eq((*now)->metadata_location, w->base->metadata_location)) {
         return OPEN;
     }
-    if (count_changes(w->set, CHANGE_ADD_SNAPSHOT) == 0 && w->base != NULL) {
+    if (change_set_count(w->set, CHANGE_ADD_SNAPSHOT) == 0 && w->base != NULL) {
         return NOBODY_KNOWS; /* done, and undone since? */
     }
     return change_check((*now)->metadata, w->set, NULL) == TARN_OK ? OPEN : REFUSED;

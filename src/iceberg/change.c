@@ -9,6 +9,14 @@
 #include "iceberg/change_int.h"
 #include "iceberg/spec_text.h"
 
+int32_t change_set_count(const tarn_change_set *set, change_kind kind) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < set->n_changes; i++) {
+        n += set->changes[i].kind == kind;
+    }
+    return n;
+}
+
 /* ---- requirements ---- */
 
 static tarn_code wanted_number(const char *what, int64_t wanted, int64_t there, tarn_error *err) {

@@ -73,6 +73,7 @@ typedef struct tarn_change_set {
     const tarn_change *changes;
 } tarn_change_set;
 
+int32_t change_set_count(const tarn_change_set *set, change_kind kind);
 /* CONFLICT naming the requirement, what was wanted and what is there. base NULL: no table. */
 tarn_code change_check(const tarn_metadata *base, const tarn_change_set *set,
                        tarn_error *err) TARN_MUST_USE;

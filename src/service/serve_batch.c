@@ -10,16 +10,8 @@
 
 /* ---- what clients say ---- */
 
-/* "." and ".." as parts would lead elsewhere. */
 static bool is_plain_path(tarn_str path) {
-    tarn_str part;
-    tarn_str rest = path;
-    while (str_split(&rest, '/', &part)) {
-        if (str_is(part, ".") || str_is(part, "..")) {
-            return false;
-        }
-    }
-    return memchr(path.data, '\0', path.len) == NULL;
+    return !places_climbs(path) && memchr(path.data, '\0', path.len) == NULL;
 }
 
 static bool is_at_home(const tarn_metadata *m, tarn_str path) {

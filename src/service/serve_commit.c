@@ -47,15 +47,6 @@ bool rest_creates(const tarn_change_set *set) {
     return false;
 }
 
-bool rest_adds_snapshots(const tarn_change_set *set) {
-    for (int32_t i = 0; i < set->n_changes; i++) {
-        if (set->changes[i].kind == CHANGE_ADD_SNAPSHOT) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool rest_was_done(const service_request *r, const tarn_metadata *now, const tarn_change_set *set) {
     bool tells = false; /* whether a change is nobody else's */
     for (int32_t i = 0; i < set->n_changes && r->once_key.len > 0; i++) {
@@ -132,7 +123,7 @@ done:
 static tarn_code look_at_sent(service_request *r, rebase_commit *sent, tarn_table_version **held,
                               tarn_error *err) {
     tarn_code code = TARN_OK;
-    if (!rest_adds_snapshots(&sent->set)) {
+    if (change_set_count(&sent->set, CHANGE_ADD_SNAPSHOT) == 0) {
         return TARN_OK;
     }
     TRY(commit_queue_look(r->service->queues, &r->table, false, held, err));

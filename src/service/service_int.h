@@ -102,7 +102,6 @@ bool rest_creates(const tarn_change_set *set); /* they require that there is no 
 /* The request has an Idempotency-Key, and the table shows that it was done before: its snapshots
  * are there, and what it creates is. */
 bool rest_was_done(const service_request *r, const tarn_metadata *now, const tarn_change_set *set);
-bool rest_adds_snapshots(const tarn_change_set *set);
 /* Reads the snapshots that the commit (its set is there) adds; see sent_snapshots_read. */
 tarn_code rest_read_sent(service_request *r, const tarn_metadata *base, rebase_commit *commit,
                          tarn_error *err) TARN_MUST_USE;

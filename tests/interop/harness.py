@@ -108,6 +108,17 @@ def case(name, fn, *arguments):
     sys.stdout.flush()
 
 
+def chosen(cases):
+    """Those that the command line names, or all."""
+    return [fn for fn in cases if len(sys.argv) == 1 or fn.__name__ in sys.argv[1:]]
+
+
+def run_cases(cases):
+    for fn in chosen(cases):
+        case(fn.__name__, fn)
+    return finish()
+
+
 def finish():
     print("%(passed)d passed, %(refused)d refused, %(failed)d failed" % results)
     return 1 if results["failed"] or not results["passed"] else 0

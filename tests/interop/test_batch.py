@@ -17,7 +17,7 @@ import time
 import uuid
 
 import harness
-from harness import Workshop, case, equal
+from harness import Workshop, equal
 from test_serve import Server
 
 KILLS = int(os.environ.get("BATCH_KILLS", "12"))
@@ -307,10 +307,7 @@ CASES = [once_each, others_meet_them, two_servers, lies_are_refused, killed_serv
 
 def main():
     harness.need("pyarrow", "pyiceberg")
-    for check in CASES:
-        if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
-            case(check.__name__, check)
-    return harness.finish()
+    return harness.run_cases(CASES)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 import uuid
 
 import harness
-from harness import Workshop, case, equal
+from harness import Workshop, equal
 from test_batch import FIELDS, RESULTS, append, ids, make_file, send_until_taken
 from test_serve import Server
 
@@ -91,10 +91,7 @@ CASES = [many_writers]
 
 def main():
     harness.need("pyarrow", "pyiceberg", "duckdb")
-    for check in CASES:
-        if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
-            case(check.__name__, check)
-    return harness.finish()
+    return harness.run_cases(CASES)
 
 
 if __name__ == "__main__":

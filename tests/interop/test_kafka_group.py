@@ -302,9 +302,8 @@ CASES = [refusals, shared, zombie, rejects, latest, expired, chance, chance_agai
 
 def main():
     harness.need("pyarrow", "pyiceberg", "duckdb", "duckdb_extension_iceberg")
-    for fn in CASES:
-        if len(sys.argv) == 1 or fn.__name__ in sys.argv[1:]:
-            case(fn.__name__, in_group, fn)
+    for fn in harness.chosen(CASES):
+        case(fn.__name__, in_group, fn)
     return harness.finish()
 
 

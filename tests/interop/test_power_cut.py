@@ -259,9 +259,8 @@ CASES = [streams, rejects, commands]
 
 def main():
     harness.need("pyarrow", "pyiceberg", "duckdb", "duckdb_extension_iceberg")
-    for fn in CASES:
-        if len(sys.argv) == 1 or fn.__name__ in sys.argv[1:]:
-            fn()
+    for fn in harness.chosen(CASES):
+        fn()
     return harness.finish()
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import harness
-from harness import Workshop, case, equal
+from harness import Workshop, equal
 
 WRITERS, APPENDS = 8, 4
 
@@ -615,10 +615,7 @@ CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds,
 
 def main():
     harness.need("pyarrow", "pyiceberg", "duckdb_extension_httpfs")
-    for check in CASES:
-        if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
-            case(check.__name__, check)
-    return harness.finish()
+    return harness.run_cases(CASES)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import threading
 import time
 
 import harness
-from harness import Workshop, case, equal
+from harness import Workshop, equal
 from test_serve import ACCESS, Server, rows
 
 for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):  # Requests believes them more than what it is told
@@ -528,10 +528,7 @@ CASES = [options_of_three_places, wrong_configurations, tls_for_every_client, wr
 
 def main():
     harness.need("pyarrow", "pyiceberg")
-    for check in CASES:
-        if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
-            case(check.__name__, check)
-    return harness.finish()
+    return harness.run_cases(CASES)
 
 
 if __name__ == "__main__":

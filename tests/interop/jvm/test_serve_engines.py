@@ -17,7 +17,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
-from harness import Workshop, case, equal  # noqa: E402
+from harness import Workshop, equal  # noqa: E402
 from test_serve import Server  # noqa: E402
 
 ENGINE = os.environ.get("TARN_ENGINE") or os.path.join(harness.SHARED, "engines", "engine")
@@ -185,10 +185,7 @@ def main():
     if not os.path.exists(ENGINE) or shutil.which("java") is None:
         print("SKIPPED: no %s or no Java" % ENGINE)
         return harness.SKIPPED
-    for check in CASES:
-        if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
-            case(check.__name__, check)
-    return harness.finish()
+    return harness.run_cases(CASES)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@
  * and swap, answers and swaps that are lost, restarts, clients that send again what is open or what
  * was answered long ago; the files of the head are counted after every step. A failing seed is
  * printed; TARN_HISTORY_SEED runs it alone, TARN_HISTORIES says how many there are. */
+#include "histories.h"
 #include "unit/write/commit/commit_case.h"
 
 #include "service/group.h"
-
-#include <stdlib.h>
 
 #define CLIENTS 6
 #define EACH    12
@@ -255,16 +254,7 @@ static void run_history(uint64_t seed) {
 
 static void test_group_histories(void **state) {
     (void)state;
-    const char *one = getenv("TARN_HISTORY_SEED");
-    const char *many = getenv("TARN_HISTORIES");
-    if (one != NULL) {
-        run_history(strtoull(one, NULL, 10));
-        return;
-    }
-    uint64_t n = many != NULL ? strtoull(many, NULL, 10) : 40;
-    for (uint64_t seed = 1; seed <= n; seed++) {
-        run_history(seed);
-    }
+    (void)run_histories(run_history, 40);
 }
 
 int main(void) {

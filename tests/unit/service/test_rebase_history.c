@@ -6,6 +6,7 @@
  * Every file's rows are kept in a list, the table's rows are worked out from the head's entries by
  * the rules of sequence numbers, and compared with a list of rows that commands were done to. A
  * failing seed is printed; TARN_HISTORY_SEED runs it alone, TARN_HISTORIES says how many. */
+#include "histories.h"
 #include "unit/service/rebase_case.h"
 
 #include <stdlib.h>
@@ -516,16 +517,7 @@ static void run_history(uint64_t seed) {
 
 static void test_rebase_histories(void **state) {
     (void)state;
-    const char *one = getenv("TARN_HISTORY_SEED");
-    const char *many = getenv("TARN_HISTORIES");
-    if (one != NULL) {
-        run_history(strtoull(one, NULL, 10));
-        return;
-    }
-    uint64_t n = many != NULL ? strtoull(many, NULL, 10) : 60;
-    for (uint64_t seed = 1; seed <= n; seed++) {
-        run_history(seed);
-    }
+    uint64_t n = run_histories(run_history, 60);
     for (int i = 0; i < COMMANDS && n >= 60; i++) { /* each was put on a newer head, and refused */
         print_message("command %d: %d late ones done, %d refused\n", i, late_won[i], late_lost[i]);
         assert_true(late_won[i] > 0 && (late_lost[i] > 0 || i == DO_APPEND));

@@ -353,12 +353,11 @@ static void go_blind(void *ctx) {
     r->proxy.blind = true;
 }
 
-static void tell_blind(race_case *r, int32_t version) {
+static void tell_unseen(race_case *r, proxy_mode mode, int32_t version) {
     commit_outcome outcome;
-    (void)version;
     tarn_file f = commit_file(&r->c, "mine", 1, 10);
     commit_request q = commit_of(COMMIT_FAST_APPEND, &f, 1);
-    r->proxy.mode = PROXY_APPLIED_UNKNOWN;
+    r->proxy.mode = mode;
     r->proxy.before = go_blind;
     r->proxy.ctx = r;
     assert_code(commit_now(&r->c, &r->proxy.base, &q, &outcome, &err), TARN_COMMIT_UNKNOWN);
@@ -367,20 +366,14 @@ static void tell_blind(race_case *r, int32_t version) {
     state_check(&r->c, "main", version == 1 ? "0/0 1 0 0: +mine@0\n" : "1/1 1 0 0: +mine@1\n");
 }
 
+static void tell_blind(race_case *r, int32_t version) {
+    tell_unseen(r, PROXY_APPLIED_UNKNOWN, version);
+}
+
 /* The answer was a conflict, with what the swap itself had made, and then nobody answers; or there
  * is no attempt left. */
 static void tell_unseen_conflict(race_case *r, int32_t version) {
-    commit_outcome outcome;
-    (void)version;
-    tarn_file f = commit_file(&r->c, "mine", 1, 10);
-    commit_request q = commit_of(COMMIT_FAST_APPEND, &f, 1);
-    r->proxy.mode = PROXY_APPLIED_CONFLICT;
-    r->proxy.before = go_blind;
-    r->proxy.ctx = r;
-    assert_code(commit_now(&r->c, &r->proxy.base, &q, &outcome, &err), TARN_COMMIT_UNKNOWN);
-    assert_int_equal(outcome.kind, TARN_OUTCOME_UNKNOWN);
-    err_reset(&err);
-    state_check(&r->c, "main", version == 1 ? "0/0 1 0 0: +mine@0\n" : "1/1 1 0 0: +mine@1\n");
+    tell_unseen(r, PROXY_APPLIED_CONFLICT, version);
 }
 
 static void tell_last_conflict(race_case *r, int32_t version) {

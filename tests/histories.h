@@ -1,0 +1,24 @@
+/* tests/histories.h - seeded histories: one seed is one history. TARN_HISTORY_SEED replays one,
+ * TARN_HISTORIES says how many there are. */
+#ifndef TESTS_HISTORIES_H
+#define TESTS_HISTORIES_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* How many were run; 0: the one that was asked for. */
+static inline uint64_t run_histories(void (*run)(uint64_t seed), uint64_t fallback) {
+    const char *one = getenv("TARN_HISTORY_SEED");
+    const char *many = getenv("TARN_HISTORIES");
+    if (one != NULL) {
+        run(strtoull(one, NULL, 10));
+        return 0;
+    }
+    uint64_t n = many != NULL ? strtoull(many, NULL, 10) : fallback;
+    for (uint64_t seed = 1; seed <= n; seed++) {
+        run(seed);
+    }
+    return n;
+}
+
+#endif
