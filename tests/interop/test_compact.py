@@ -24,9 +24,9 @@ POLICY = {"tarn.compact-before-commit": "true"}
 PARTS = 4
 
 
-def make_table(server, partitioned=False, **properties):
+def make_table(server, partitioned=False, name="t", **properties):
     server.ask("POST", "/v1/namespaces", {"namespace": ["ns"]})
-    body = {"name": "t", "schema": {"type": "struct", "schema-id": 0, "fields": FIELDS},
+    body = {"name": name, "schema": {"type": "struct", "schema-id": 0, "fields": FIELDS},
             "properties": dict(POLICY, **{"tarn.compact-before-commit." + k.replace("_", "-"): v for k, v in properties.items()})}
     if partitioned:
         body["partition-spec"] = {"spec-id": 0, "fields": [{"source-id": 1, "field-id": 1000, "transform": "truncate[1000]", "name": "p"}]}
@@ -86,7 +86,128 @@ def many_writers():
         shop.tarn("check", "--deep", "ns.t")
 
 
-CASES = [many_writers]
+def several_tables():
+    """Leaders of several tables merge at the same time."""
+    with Workshop() as shop, Server(shop) as server:
+        names = ["t%d" % i for i in range(6)]
+        places = {name: make_table(server, name=name) for name in names}
+        work = [(names[i % 6], append(make_file(places[names[i % 6]], [i]), "s-%d" % i)) for i in range(180)]
+        with concurrent.futures.ThreadPoolExecutor(48) as pool:
+            answers = list(pool.map(lambda w: server.ask("POST", RESULTS.replace("/t/", "/%s/" % w[0]), w[1]), work))
+        equal({a[0] for a in answers}, {200})
+        for k, name in enumerate(names):
+            table = server.catalog().load_table("ns." + name)
+            equal(sorted(table.scan().to_arrow()["id"].to_pylist()), list(range(k, 180, 6)))
+            equal(files_in(places[name]), {t.file.file_path for t in table.scan().plan_files()})
+            shop.tarn("check", "--deep", "ns." + name)
+
+
+def two_servers():
+    """Two leaders on one database, and every request goes to both."""
+    with Workshop() as shop, Server(shop) as one, Server(shop) as two:
+        location = make_table(one)
+
+        def write(i):
+            first, second = (one, two) if i % 2 else (two, one)
+            body = append(make_file(location, [i]), "t-%d" % i)
+            status, answer, _ = first.ask("POST", RESULTS, body)
+            equal(status, 200)
+            status, again, _ = second.ask("POST", RESULTS + "?resent=true", body)
+            equal((status, again["repeated"], again["snapshot-id"]), (200, True, answer["snapshot-id"]))
+
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            for done in [pool.submit(write, i) for i in range(96)]:
+                done.result()
+        equal(ids(one), list(range(96)))
+        equal(files_in(location), live_files(two))
+        assert compacted(one) > 0
+        shop.tarn("check", "--deep", "ns.t")
+
+
+def lies_are_refused():
+    """What only reading shows: rows of another partition, and an Avro file with other rows than were said."""
+    import fastavro
+    with Workshop() as shop, Server(shop) as server:
+        location = make_table(server, True)
+        schema = {"type": "record", "name": "t", "fields": [
+            {"name": "id", "type": ["null", "long"], "field-id": 1}, {"name": "s", "type": ["null", "string"], "field-id": 2}]}
+
+        def make_avro(values, said):
+            path = "%s/data/%s.avro" % (location, uuid.uuid4())
+            with open(path, "wb") as file:
+                fastavro.writer(file, schema, [{"id": v, "s": "avro"} for v in values])
+            return {"content": "data", "file-path": path, "file-format": "avro", "spec-id": 0, "partition": [0], "record-count": said,
+                    "file-size-in-bytes": os.path.getsize(path)}
+
+        good = [append(dict(make_file(location, [i], [0]), **{"sort-order-id": 0}), "g-%d" % i) for i in range(2)]
+        both = append(make_avro([10, 11], 2), "a")
+        both["data-files"].append(make_avro([12], 1))
+        good[0]["data-files"].append(make_file(location, [2], [0]))
+        wrong = append(make_file(location, [1500], [0]), "w")
+        wrong["data-files"].append(make_file(location, [3], [0]))
+        short = append(make_avro([20], 2), "s")
+        short["data-files"].append(make_avro([21], 1))
+        for body, text in ((wrong, "partition"), (short, "1 rows")):
+            status, answer, _ = server.ask("POST", RESULTS, body)
+            assert status == 400 and text in answer["error"]["message"], answer
+            assert all(os.path.exists(f["file-path"]) for f in body["data-files"])
+        send_together(server, good + [both])
+        equal(ids(server), [0, 1, 2, 10, 11, 12])
+        assert not os.path.exists(both["data-files"][0]["file-path"])
+        equal(server.ask("POST", RESULTS, append(make_file(location, [9], [0]), "x", summary={"tarn.compacted-files": "1"}))[0], 400)
+        shop.tarn("check", "--deep", "ns.t")
+
+
+def killed_servers():
+    """The server dies again and again while it merges and commits; clients send again: rows are there once, nothing is missing."""
+    with Workshop() as shop:
+        rng = random.Random(11)
+        with Server(shop) as server:
+            location = make_table(server, True)
+        stop, halt = threading.Event(), threading.Event()
+        address, taken, n, lock = [None], [], [0], threading.Lock()
+        deadline = time.monotonic() + 150
+
+        def write():
+            while not stop.is_set():
+                with lock:
+                    i = n[0]
+                    n[0] += 1
+                body = append(make_file(location, [i], [i - i % 1000]), "k-%d" % i)
+                status, answer = send_until_taken(address, body, halt)
+                assert status == 200, answer
+                with lock:
+                    taken.append(i)
+
+        server = Server(shop)
+        address[0] = server.url.split("//")[1]
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            writers = [pool.submit(write) for _ in range(16)]
+            for kill in range(KILLS):
+                want = len(taken) + rng.randrange(5, 60)  # it dies at work
+                while len(taken) < want and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                server.process.kill()
+                server.process.communicate()
+                server = Server(shop)
+                address[0] = server.url.split("//")[1]
+                if time.monotonic() > deadline:
+                    break
+            stop.set()
+            timer = threading.Timer(60, halt.set)
+            timer.start()
+            for writer in writers:
+                writer.result()
+            timer.cancel()
+        with server:
+            equal(ids(server), list(range(n[0])))
+            assert compacted(server) > 0
+            assert live_files(server) <= files_in(location)
+        equal(sorted(r["id"] for r in shop.cat("ns.t").rows), list(range(n[0])))
+        shop.tarn("check", "--deep", "ns.t")
+
+
+CASES = [many_writers, several_tables, two_servers, lies_are_refused, killed_servers]
 
 
 def main():
