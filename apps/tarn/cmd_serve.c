@@ -20,6 +20,8 @@
 
 static struct {
     const char *config, *listen, *name, *access, *access_log, *allowed, *tls_cert, *tls_key;
+    const char *intake;
+    int64_t intake_interval, intake_mb;
     int64_t connections, timeout, request_timeout, body_mb;
     bool check_config, plain_http;
 } serve_options;
@@ -46,6 +48,12 @@ static const opt_spec SERVE_SPECS[] = {
      "its key (PEM), which not everybody may be able to read"},
     {"plain-http", 0, OPT_FLAG, &serve_options.plain_http, "",
      "listen for other machines without --tls-cert: tokens can be\nread on the way"},
+    {"intake", 0, OPT_TEXT, &serve_options.intake, "DIR",
+     "take rows over HTTP; DIR keeps them until they are committed"},
+    {"intake-interval", 0, OPT_NUMBER, &serve_options.intake_interval, "MS",
+     "between commits of rows to a table (default 1000)"},
+    {"intake-mb", 0, OPT_NUMBER, &serve_options.intake_mb, "MIB",
+     "the most rows that wait for their commits (default 1024)"},
     {"connections", 0, OPT_NUMBER, &serve_options.connections, "N", "at once (default 1000)"},
     {"timeout", 0, OPT_NUMBER, &serve_options.timeout, "SECONDS",
      "of an idle connection (default 60)"},
@@ -297,6 +305,9 @@ static tarn_code start_service(FILE *log, tarn_service **out) {
     o.listen = serve_options.listen;
     o.allowed_locations = serve_options.allowed;
     o.warehouse = serve_options.name;
+    o.intake_dir = serve_options.intake;
+    o.intake_interval_ms = (uint32_t)serve_options.intake_interval;
+    o.intake_bytes = (uint64_t)serve_options.intake_mb << 20;
     o.connections = (uint32_t)serve_options.connections;
     o.timeout_s = (uint32_t)serve_options.timeout;
     o.request_timeout_s = (uint32_t)serve_options.request_timeout;

@@ -32,10 +32,17 @@ typedef struct tarn_service_options {
     /* HTTPS: a certificate with those it was issued by, and its key, as PEM. NULL: HTTP. @borrow */
     const char *tls_cert_pem;
     const char *tls_key_pem;
+    /* Folder for the log of row intake (docs/serve.md); NULL: no rows are taken. @borrow */
+    const char *intake_dir;
+    uint32_t intake_interval_ms; /* between its commits of a table; 0: 1000 */
+    uint64_t intake_bytes;       /* the most rows that wait for their commits; 0: 1 GiB */
 } tarn_service_options;
 
 #define TARN_SERVICE_OPTIONS_INIT                                                                  \
-    { sizeof(tarn_service_options), NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, 0, NULL, NULL }
+    {                                                                                              \
+        sizeof(tarn_service_options), NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, 0, NULL, NULL,  \
+            NULL, 0, 0                                                                             \
+    }
 
 /* Starts listening on threads of its own and returns. INVALID: an address that is none; IO: in use;
  * UNSUPPORTED: not built in. @since 0.2 */

@@ -69,6 +69,9 @@ tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_op
     inner.request_timeout_s = o.request_timeout_s;
     inner.tls_cert = str_of(o.tls_cert_pem);
     inner.tls_key = str_of(o.tls_key_pem);
+    inner.intake_dir = o.intake_dir;
+    inner.intake_interval_ms = o.intake_interval_ms;
+    inner.intake_bytes = o.intake_bytes;
     inner.log = o.log;
     inner.log_ctx = o.log_ctx;
     TRY(service_start(catalog->env, catalog->catalog, &inner, &s->running, err));

@@ -22,6 +22,8 @@
 #define LIMIT_OPEN_WRITERS        1000 /* partitions open at once; then the coldest closes */
 #define LIMIT_HTTP_HEADERS        256  /* headers of one answer */
 #define LIMIT_HTTP_HEADER_BYTES   (256u << 10) /* the same, in bytes */
+#define LIMIT_INTAKE_KEYS         1000000      /* idempotency keys of rows remembered at once */
+#define LIMIT_INTAKE_TABLES       100000       /* tables that rows were sent for */
 #define LIMIT_SQL_TEXT_BYTES      (16u << 20)  /* one text given to a catalog's database */
 
 #endif

@@ -84,7 +84,6 @@ tarn_code counters_write(service_counters *c, tarn_buf *out, tarn_error *err) {
                    "tarn_not_compacted_total{reason=\"bound\"} %lld\n"
                    "tarn_not_compacted_total{reason=\"failed\"} %lld\n",
                    now(&c->unmerged_late), now(&c->unmerged_failed)));
-    TRY(buf_append_str(out, STR("# EOF\n"), err));
 done:
     return code;
 }

@@ -26,7 +26,7 @@ void counters_unmerged(service_counters *c, bool late); /* late: over the group'
 /* Whether one more table may have its files merged now; then it is to be ended. */
 bool counters_begin_compacting(service_counters *c, int most);
 void counters_end_compacting(service_counters *c);
-/* OpenMetrics text. */
+/* OpenMetrics text, without its end. */
 tarn_code counters_write(service_counters *c, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
 
 #endif

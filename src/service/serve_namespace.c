@@ -11,11 +11,13 @@ static tarn_code end_json(json_writer *w, service_reply *reply) {
 }
 
 /* Whether the catalog below can do what the route asks for. */
-static bool offers(const tarn_catalog *c, const service_route *route) {
+static bool offers(const rest_service *s, const service_route *route) {
+    const tarn_catalog *c = s->catalog;
     if (strstr(route->pattern, "view") != NULL) {
         return catalog_has_views(c);
     }
-    return (route->handle != rest_commit_transaction || c->vt->commit_many != NULL) &&
+    return (route->handle != rest_rows || s->intake != NULL) &&
+           (route->handle != rest_commit_transaction || c->vt->commit_many != NULL) &&
            (route->handle != rest_unregister_table || c->vt->unregister_table != NULL);
 }
 
@@ -44,7 +46,7 @@ tarn_code rest_config(service_request *r, service_reply *reply, tarn_error *err)
     json_put_array(&w);
     for (size_t i = 0; i < SERVICE_N_ROUTES; i++) {
         char text[160];
-        if (SERVICE_ROUTES[i].kind == ROUTE_LISTED && offers(s->catalog, &SERVICE_ROUTES[i])) {
+        if (SERVICE_ROUTES[i].kind == ROUTE_LISTED && offers(s, &SERVICE_ROUTES[i])) {
             snprintf(text, sizeof text, "%s %s", SERVICE_ROUTES[i].method,
                      SERVICE_ROUTES[i].pattern);
             json_put_string(&w, str_of(text));

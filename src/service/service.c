@@ -28,6 +28,8 @@ const service_route SERVICE_ROUTES[] = {
      ROUTE_LISTED},
     {"POST", NS "/{namespace}/tables/{table}/write-results", rest_write_results, REPLY_COMMIT,
      AUTH_WRITE, ROUTE_LISTED},
+    {"POST", NS "/{namespace}/tables/{table}/rows", rest_rows, REPLY_TABLE, AUTH_WRITE,
+     ROUTE_LISTED},
     {"DELETE", NS "/{namespace}/tables/{table}", rest_drop_table, REPLY_TABLE, AUTH_WRITE,
      ROUTE_LISTED},
     {"POST", NS "/{namespace}/tables/{table}/metrics", rest_metrics, REPLY_TABLE, AUTH_READ,
@@ -255,7 +257,8 @@ static bool takes_key(const service_route *route) {
     return (strcmp(route->method, "POST") == 0 || strcmp(route->method, "DELETE") == 0) &&
            route->kind == ROUTE_LISTED && route->handle != rest_metrics &&
            route->handle != rest_plan_scan && route->handle != rest_cancel_plan &&
-           route->handle != rest_scan_tasks && route->handle != rest_write_results;
+           route->handle != rest_scan_tasks && route->handle != rest_write_results &&
+           route->handle != rest_rows;
 }
 
 static uint64_t request_number(const service_request *r) {
@@ -367,6 +370,18 @@ static void handle(void *ctx, service_request *r, service_reply *reply) {
     auth_release(r->caller);
 }
 
+static tarn_code open_intake(rest_service *s, const service_options *options, tarn_error *err) {
+    intake_options o;
+    if (options->intake_dir == NULL) {
+        return TARN_OK;
+    }
+    memset(&o, 0, sizeof o);
+    o.dir = options->intake_dir;
+    o.interval_ms = options->intake_interval_ms;
+    o.disk_bytes = (int64_t)(options->intake_bytes < INT64_MAX ? options->intake_bytes : 0);
+    return intake_open(s->env, s->catalog, s->queues, &o, &s->intake, err);
+}
+
 tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_options *options,
                         rest_service **out, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -384,6 +399,7 @@ tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_opti
     TRY(auth_new(env, options->access, &s->auth, err));
     TRY(commit_queues_new(env, catalog, &s->counters, &s->queues, err));
     TRY(once_keys_new(env, &s->keys, err));
+    TRY(open_intake(s, options, err));
     TRY(http_start(env, options, handle, s, &s->http, err));
     *out = s;
     s = NULL;
@@ -424,6 +440,7 @@ void service_stop(rest_service *s) {
         return;
     }
     http_stop(s->http);
+    intake_close(s->intake);
     once_keys_free(s->keys);
     commit_queues_free(s->queues);
     auth_free(s->auth);

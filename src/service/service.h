@@ -26,6 +26,9 @@ typedef struct service_options {
     tarn_str warehouse;         /* what clients may name in config; len 0: anything */
     uint32_t request_timeout_s; /* service/connections.h; 0: 60 */
     tarn_str tls_cert, tls_key; /* PEM, with a NUL behind; len 0: no TLS */
+    const char *intake_dir; /* the log of row intake (service/intake.h); NULL: no rows are taken */
+    uint32_t intake_interval_ms; /* between its commits of a table; 0: 1000 */
+    uint64_t intake_bytes;       /* the most that waits for its commit; 0: 1 GiB */
 } service_options;
 
 /* catalog outlives the service. */

@@ -5,6 +5,7 @@
 #include "service/auth.h"
 #include "service/counters.h"
 #include "service/daemon.h"
+#include "service/intake.h"
 #include "service/once.h"
 #include "service/places.h"
 #include "service/queue.h"
@@ -21,6 +22,7 @@ struct rest_service {
     void *log_ctx;
     commit_queues *queues;
     once_keys *keys;
+    intake *intake; /* NULL: no rows are taken */
     http_server *http;
     tarn_arena arena;
 };
@@ -70,6 +72,8 @@ tarn_code rest_unregister_table(service_request *r, service_reply *reply, tarn_e
 tarn_code rest_metrics(service_request *r, service_reply *reply, tarn_error *err);
 /* serve_batch.c */
 tarn_code rest_write_results(service_request *r, service_reply *reply, tarn_error *err);
+/* serve_rows.c */
+tarn_code rest_rows(service_request *r, service_reply *reply, tarn_error *err);
 /* serve_commit.c, serve_transaction.c */
 tarn_code rest_commit_table(service_request *r, service_reply *reply, tarn_error *err);
 tarn_code rest_commit_transaction(service_request *r, service_reply *reply, tarn_error *err);

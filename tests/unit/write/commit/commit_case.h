@@ -7,6 +7,8 @@
 
 #include "write/commit/commit.h"
 
+#include <stdatomic.h>
+
 /* ---- a catalog between the commit and the real one ---- */
 
 typedef enum proxy_mode {
@@ -24,7 +26,7 @@ typedef struct proxy_catalog {
     int64_t times;             /* how many commits the mode holds for */
     void (*before)(void *ctx); /* called before each commit, where set */
     void *ctx;
-    bool blind; /* loads fail while it is set */
+    atomic_bool blind; /* loads fail while it is set */
 } proxy_catalog;
 
 static tarn_code proxy_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,

@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+"""Goal: rows that the service took are in their table exactly once, and what it could not take is told and changes nothing.
+Method: clients send NDJSON under keys, again where no answer came; the server is stopped, killed at any time, and killed at any call
+that changes a file (kill_at.c, every second one in the middle of a write), also while it recovers; the log is damaged, its disk is
+full, tables change under it. Tables are read by PyIceberg and by the command.
+
+usage: test_intake.py [CASE ...]    environment: KILL_SHIM (the built kill_at), KILL_RUNS (kills in all, default 20), KILL_SEED
+"""
+import concurrent.futures
+import glob
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import harness
+from harness import Workshop, case, equal
+from test_serve import Server
+
+ROWS = "/v1/namespaces/ns/tables/t/rows"
+NDJSON = {"Content-Type": "application/x-ndjson"}
+SCHEMA = "id long not null, s string"
+SEED = int(os.environ.get("KILL_SEED", "1"))
+RUNS = int(os.environ.get("KILL_RUNS", "20"))
+CLIENTS, REQUESTS, EACH = 6, 4, 3
+
+
+def lines(*ids):
+    return "".join(json.dumps({"id": i, "s": "row %d" % i}) + "\n" for i in ids)
+
+
+def make_table(shop, name="ns.t", schema=SCHEMA, *options):
+    if name == "ns.t":
+        shop.tarn("create", "ns", "--namespace")
+    shop.tarn("create", name, schema, *options)
+
+
+def take(shop, *options, interval=20, env=None):
+    return Server(shop, "--intake", "log", "--intake-interval", str(interval), *options, env=env)
+
+
+def send(server, body, key=None, path=ROWS, **headers):
+    more = dict(NDJSON, **headers)
+    if key is not None:
+        more["Idempotency-Key"] = key
+    return server.ask("POST", path, body, **more)
+
+
+def committed(server, body, path=ROWS, key=None):
+    status, answer, _ = send(server, body, key, path + "?wait=commit")
+    equal((status, answer["committed"]), (200, True))
+    return answer
+
+
+def ids(shop, table="ns.t"):
+    return sorted(row["id"] for row in shop.pyiceberg_rows(table))
+
+
+def metrics(server):
+    connection = http.client.HTTPConnection(server.url.split("//")[1], timeout=30)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    assert text.endswith("# EOF\n"), text[-100:]
+    return {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if not line.startswith("#")}
+
+
+def wait_until(check, seconds=30):
+    until = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < until, "it did not come"
+        time.sleep(0.02)
+
+
+def taken_and_there():
+    """Answers, positions, keys, and what the table has; once more after a restart."""
+    with Workshop() as shop:
+        make_table(shop)
+        with take(shop) as server:
+            equal(send(server, lines(1, 2), "k1")[:2], (200, {"rows": 2, "position": 0, "repeated": False}))
+            equal(send(server, lines(1, 2), "k1")[:2], (200, {"rows": 2, "position": 0, "repeated": True}))
+            status, answer, _ = send(server, lines(3), "k1")
+            equal((status, "another request" in answer["error"]["message"]), (422, True))
+            equal(send(server, lines(3))[1]["repeated"], False)
+            equal(send(server, lines(3))[1]["repeated"], False)  # without a key it is another one
+            snapshot = committed(server, lines(4) + "\n  \n" + lines(5), key="k2")["snapshot-id"]
+            equal(ids(shop), [1, 2, 3, 3, 4, 5])
+            equal(server.catalog().load_table("ns.t").current_snapshot().snapshot_id, snapshot)
+            again = committed(server, lines(4) + "\n  \n" + lines(5), key="k2")
+            equal((again["repeated"], again["rows"]), (True, 2))
+            assert "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/rows" in server.ask("GET", "/v1/config")[1]["endpoints"]
+            got = metrics(server)
+            equal((got["tarn_intake_rows_total"], got["tarn_intake_rows_committed_total"]), (6, 6))
+            equal((got["tarn_intake_requests_repeated_total"], got["tarn_intake_waiting_bytes"]), (2, 0))
+        for _ in range(2):
+            with take(shop) as server:
+                equal(send(server, lines(1, 2), "k1")[1], {"rows": 2, "position": 0, "repeated": True})
+                equal(send(server, lines(9), "k2")[0], 422)
+        equal(ids(shop), [1, 2, 3, 3, 4, 5])
+        shop.tarn("check", "ns.t")
+
+
+def wrong_requests():
+    """Refused with a reason, and nothing of them is taken."""
+    with Workshop() as shop:
+        make_table(shop)
+        with take(shop, "--body-mb", "1") as server:
+            for body, word in [("{\"id\": 1}\n{\"s\": \"x\"}\n", "line 2: column id"), ("{\"id\": 1, \"zz\": 2}\n", "zz"),
+                               ("{\"id\": \"x\"}\n", "column id"), ("{\"id\": 1", "line 1"), ("[1]\n", "line 1"), ("", "no rows"),
+                               ("\n\n", "no rows"), ("\x00", "line 1"), ("{\"id\": 1, \"s\": \"\xff\"}\n".encode("latin-1"), "line 1")]:
+                status, answer, _ = send(server, body, "bad-%d" % hash(body))
+                equal(status, 400)
+                assert word in answer["error"]["message"], answer
+            equal(send(server, lines(1), "bad key\x01 ")[0], 400)
+            equal(send(server, lines(1), path=ROWS + "?wait=longer")[0], 400)
+            equal(send(server, lines(1), path=ROWS.replace("/t/", "/none/"))[0], 404)
+            equal(server.ask("GET", ROWS)[0], 405)
+            equal(server.ask("POST", ROWS, lines(1), **{"Content-Type": "text/csv"})[0], 415)
+            equal(send(server, lines(1), **{"Content-Encoding": "gzip"})[0], 415)
+            equal(send(server, lines(*range(60000)))[0], 413)
+            # a key whose request was refused is free
+            equal(send(server, lines(1), "bad-%d" % hash(""))[0], 200)
+            committed(server, lines(2))
+        equal(ids(shop), [1, 2])
+        with Server(shop) as server:
+            status, answer, _ = send(server, lines(3))
+            equal((status, "--intake" in answer["error"]["message"]), (406, True))
+            assert not any("/rows" in e for e in server.ask("GET", "/v1/config")[1]["endpoints"])
+        with take(shop):
+            refused = shop.tarn("serve", "--listen", "127.0.0.1:0", "--intake", "log", check=False)
+            assert refused.status != 0 and "in use" in refused.err, str(refused)
+
+
+def roles():
+    access = {"tokens": [{"name": "w", "token": "write-ns", "grants": [{"namespace": "ns", "role": "write"}]},
+                         {"name": "w2", "token": "write-ns-2", "grants": [{"namespace": "ns", "role": "write"}]},
+                         {"name": "r", "token": "read-ns", "grants": [{"namespace": "ns", "role": "read"}]}]}
+    with Workshop() as shop:
+        make_table(shop)
+        shop.write("access.json", json.dumps(access))
+        with take(shop, "--access", "access.json") as server:
+            equal(send(server, lines(1))[0], 401)
+            equal(send(server, lines(1), Authorization="Bearer read-ns")[0], 403)
+            equal(send(server, lines(1), "k", Authorization="Bearer write-ns")[0], 200)
+            equal(send(server, lines(2), "k", Authorization="Bearer write-ns-2")[0], 200)  # keys are their callers'
+            equal(send(server, lines(2), "k", Authorization="Bearer write-ns")[0], 422)
+        equal(ids(shop), [1, 2])
+
+
+def many_clients():
+    """Many connections, tables and keys sent twice at once: each once, few syncs, few snapshots."""
+    with Workshop() as shop:
+        tables = ["t", "u", "v"]
+        make_table(shop)
+        shop.tarn("create", "ns.u", SCHEMA, "--partition-by", "bucket(2, id)")
+        shop.tarn("create", "ns.v", SCHEMA, "--format-version", "3")
+
+        def run(i):
+            table = tables[i % 3]
+            return send(server, lines(10 * i, 10 * i + 1), "key-%d" % (i // 2 * 2 + i % 2), ROWS.replace("/t/", "/%s/" % table))
+
+        with take(shop) as server:
+            wanted = list(range(90))
+            with concurrent.futures.ThreadPoolExecutor(16) as pool:
+                answers = list(pool.map(run, wanted + wanted))
+            equal({a[0] for a in answers}, {200})
+            equal(sum(not a[1]["repeated"] for a in answers), 90)
+            equal(sorted({a[1]["position"] for a in answers if not a[1]["repeated"]})[-1] >= 89, True)
+            got = metrics(server)
+        for n, table in enumerate(tables):
+            equal(ids(shop, "ns." + table), sorted(v for i in wanted if i % 3 == n for v in (10 * i, 10 * i + 1)))
+            shop.tarn("check", "ns." + table)
+        assert got["tarn_intake_log_syncs_total"] <= got["tarn_intake_log_records_total"], got
+
+
+def tables_change():
+    """A column comes, goes, and becomes required to be there while rows wait; the table gets another name, goes, comes anew."""
+    with Workshop() as shop:
+        make_table(shop)
+        with take(shop, interval=60000) as server:
+            equal(send(server, lines(1, 2))[0], 200)
+            shop.tarn("alter", "ns.t", "rename-column", "s", "text")
+            equal(send(server, "{\"id\": 3, \"text\": \"x\"}\n")[0], 200)  # seen anew, since the old schema refused it
+        # 1 and 2 no longer fit: they were acknowledged, so they are kept apart
+        equal(ids(shop), [3])
+        rejected = [json.loads(line) for name in glob.glob(shop.path("log", "rejected-*")) for line in open(name)]
+        equal([json.loads(r["row"])["id"] for r in rejected], [1, 2])
+        assert all(r["table"] == "ns.t" and "member s" in r["reason"] for r in rejected), rejected
+        with take(shop, interval=60000) as server:
+            equal(send(server, "{\"id\": 4}\n")[0], 200)
+            shop.tarn("alter", "ns.t", "add-column", "n", "int")
+            shop.tarn("rename", "ns.t", "ns.other")
+        equal(ids(shop, "ns.other"), [3, 4])
+        with take(shop, interval=60000) as server:
+            equal(send(server, "{\"id\": 5}\n", path=ROWS.replace("/t/", "/other/"))[0], 200)
+            shop.tarn("drop", "ns.other")
+            shop.tarn("create", "ns.other", SCHEMA)
+        equal(ids(shop, "ns.other"), [])
+        rejected = [json.loads(line) for name in glob.glob(shop.path("log", "rejected-*")) for line in open(name)]
+        equal([r["row"] for r in rejected if "gone" in r["reason"]], ["{\"id\": 5}"])
+        shop.tarn("check", "ns.other")
+
+
+def too_much_waits():
+    """What waits is bounded: 503 with Retry-After, until the catalog is there again."""
+    with Workshop() as shop:
+        make_table(shop)
+        text = json.dumps({"id": 1, "s": "x" * 300000}) + "\n"
+        with take(shop, "--intake-mb", "1", interval=2000) as server:
+            equal(send(server, lines(0))[0], 200)
+            lock = subprocess.Popen([sys.executable, "-c", "import sqlite3,sys; c=sqlite3.connect(sys.argv[1],isolation_level=None);"
+                                     "c.execute('begin exclusive'); print('held', flush=True); sys.stdin.read()", shop.path("tarn.db")],
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            equal(lock.stdout.readline().strip(), "held")
+            answers = []
+            while not answers or (answers[-1][0] == 200 and len(answers) < 12):
+                answers.append(send(server, text))
+            lock.communicate("")
+            taken = sum(a[0] == 200 for a in answers)
+            status, answer, headers = answers[-1]
+            equal((status, headers.get("Retry-After"), taken), (503, "1", 3))
+            assert "wait for their commits" in answer["error"]["message"], answer
+            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+            equal(send(server, text)[0], 200)
+        equal(len(ids(shop)), taken + 2)
+
+
+# ---- kills ----
+
+class History:
+    """One server after the other over one folder, and clients that send until they are answered."""
+
+    def __init__(self, shop):
+        self.shop, self.server, self.address = shop, None, None
+        self.wrong = []
+
+    def start(self, **env):
+        """False: it was killed before it listened."""
+        environment = dict(os.environ, LD_PRELOAD=os.environ["KILL_SHIM"], ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0", **env)
+        self.server = subprocess.Popen([harness.binary(), "-c", "sqlite:tarn.db", "serve", "--listen", "127.0.0.1:0", "--intake", "log",
+                                        "--intake-interval", "15"], cwd=self.shop.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=environment, text=True)
+        url = self.server.stdout.readline().strip()
+        self.address = url.split("//")[1] if url else None
+        return self.address is not None
+
+    def end(self):
+        """The server's status, after the kill it was made for or a request to end."""
+        if self.address is not None and self.server.poll() is None:
+            self.server.send_signal(signal.SIGTERM)
+        _, err = self.server.communicate(timeout=60)
+        self.address = None
+        if self.server.returncode not in (0, -signal.SIGKILL):
+            self.wrong.append("status %d: %s" % (self.server.returncode, err))
+        return self.server.returncode
+
+    def client(self, c):
+        for r in range(REQUESTS):
+            body = lines(*range((c * REQUESTS + r) * EACH, (c * REQUESTS + r + 1) * EACH))
+            until = time.monotonic() + 60
+            while not self.try_once(body, "key-%d-%d" % (c, r)):
+                if time.monotonic() > until:
+                    self.wrong.append("no answer to key-%d-%d" % (c, r))
+                    return
+                time.sleep(0.005)
+
+    def try_once(self, body, key):
+        address = self.address
+        if address is None:
+            return False
+        try:
+            connection = http.client.HTTPConnection(address, timeout=20)
+            connection.request("POST", ROWS, body, dict(NDJSON, **{"Idempotency-Key": key}))
+            answer = connection.getresponse()
+            text = answer.read()
+            connection.close()
+        except (OSError, http.client.HTTPException):
+            return False
+        if answer.status not in (200, 503):
+            self.wrong.append("%d: %s" % (answer.status, text))
+        return answer.status != 503
+
+    def run(self, kills):
+        """kills: one server for each, then one that stays; seconds: killed then, from outside."""
+        clients = [threading.Thread(target=self.client, args=(c,)) for c in range(CLIENTS)]
+        for thread in clients:
+            thread.start()
+        for kill in kills:
+            kill = dict(kill)
+            seconds = kill.pop("seconds", None)
+            self.start(**kill)
+            try:
+                self.server.wait(timeout=seconds if seconds is not None else 0.8)
+            except subprocess.TimeoutExpired:
+                if seconds is not None:
+                    self.server.kill()
+            self.end()
+        count = self.shop.path("count")
+        began = time.perf_counter()
+        assert self.start(KILL_COUNT=count), self.server.communicate()[1]
+        for thread in clients:
+            thread.join()
+        self.end()
+        self.seconds = time.perf_counter() - began
+        equal(self.wrong, [])
+        with open(count) as file:
+            self.calls = int(file.read())
+
+    def check(self):
+        wanted = list(range(CLIENTS * REQUESTS * EACH))
+        equal(ids(self.shop), wanted)
+        equal(sorted(row["id"] for row in self.shop.cat("ns.t").rows), wanted)
+        assert not glob.glob(self.shop.path("log", "rejected-*"))
+
+
+def history(*kills):
+    with Workshop() as shop:
+        make_table(shop)
+        h = History(shop)
+        h.run(kills)
+        h.check()
+        return h
+
+
+def unharmed(found):
+    h = history()
+    found.update(calls=h.calls, seconds=h.seconds)
+
+
+def histories(found, n, chance):
+    """Kills at calls spread over a run, the beginning more often, and a third of them at random times."""
+    for i in range(n):
+        if i % 3 == 2:
+            first = {"seconds": chance.uniform(0.02, found["seconds"])}
+            name = "at %.3f s" % first["seconds"]
+        else:
+            at = 1 + (i * found["calls"]) // n + chance.randrange(max(1, found["calls"] // n))
+            first = {"KILL_AT": str(at)}
+            if i % 2:
+                first["KILL_TORN"] = "1"
+            name = "at call %d of %d%s" % (at, found["calls"], ", torn" if i % 2 else "")
+        again = [{"KILL_AT": str(chance.randrange(1, max(2, found["calls"] // 3)))}] if i % 4 == 3 else []
+        yield name + (", again at call %s" % again[0]["KILL_AT"] if again else ""), [first] + again
+
+
+def damaged_log():
+    """A byte of an acknowledged record that is changed is told with file and offset; what was cut off at the end is passed."""
+    with Workshop() as shop:
+        make_table(shop)
+        with take(shop, interval=60000) as server:
+            for i in range(3):
+                equal(send(server, lines(i), "k%d" % i)[0], 200)
+            server.process.kill()
+            server.process.wait()
+            server.process.returncode = 0
+        name = sorted(glob.glob(shop.path("log", "rows-*.log")))[-1]
+        with open(name, "rb") as file:
+            good = file.read()
+        with open(name, "wb") as file:
+            file.write(good.replace(b'"row 0"', b'"row 9"'))
+        refused = shop.tarn("serve", "--listen", "127.0.0.1:0", "--intake", "log", check=False)
+        assert refused.status != 0 and "damaged at offset" in refused.err and "rows-" in refused.err, str(refused)
+        with open(name, "wb") as file:
+            file.write(good + good[-50:])
+        with take(shop) as server:
+            equal(send(server, lines(1), "k1")[1]["repeated"], True)
+        equal(ids(shop), [0, 1, 2])
+
+
+def killed():
+    """Kills of a workload whose calls were counted; each is a case of its own."""
+    chance, found = random.Random(SEED), {}
+    case("unharmed", unharmed, found)
+    if "calls" in found:
+        for name, kills in histories(found, RUNS, chance):
+            case("killed " + name, history, *kills)
+
+
+CASES = [taken_and_there, wrong_requests, roles, many_clients, tables_change, too_much_waits, damaged_log, killed]
+
+
+def main():
+    harness.need("pyarrow", "pyiceberg")
+    for fn in CASES:
+        if len(sys.argv) > 1 and fn.__name__ not in sys.argv[1:]:
+            continue
+        if fn is killed:
+            fn()
+        else:
+            case(fn.__name__, fn)
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
