@@ -67,6 +67,7 @@ static tarn_code open_state(sink_job *s, tarn_error *err) {
     options.sink_id = s->options.sink_id;
     TRY(sink_state_open(s->env, &options, &s->state, err));
     s->options.sink_id = sink_state_id(s->state);
+    TRY(sink_state_key(s->state, s->keys.ids, s->keys.n_ids, s->version->metadata, err));
 done:
     return code;
 }

@@ -6,33 +6,16 @@
 #include <stdio.h>
 
 #include "base/num.h"
+#include "sink/state_int.h"
 
 #define MAX_DOCUMENT_BYTES (512u << 20)
 #define HEAD_BYTES         64
 #define EPOCH_TRIES        1000 /* other jobs that start at the same moment */
 
-/* A file that is of no use once what stands in for it is durable. */
-typedef struct spent_file {
-    bool is_delta; /* checkpoint-first-second, else committed-first-second */
-    int64_t first, second;
-} spent_file;
-
-struct sink_state {
-    tarn_env *env;
-    tarn_store *store;
-    tarn_arena arena; /* for the state's life */
-    tarn_str dir;
-    sink_identity who;
-    int64_t epoch;
-    spent_file note; /* the newest that was read or written */
-    bool has_note;
-    tarn_buf spent; /* of spent_file */
-};
-
 /* ---- documents ---- */
 
-static tarn_code put_document(sink_state *s, const char *path, store_mode mode, tarn_str body,
-                              tarn_error *err) {
+tarn_code state_document_put(sink_state *s, const char *path, store_mode mode, tarn_str body,
+                             tarn_error *err) {
     tarn_code code = TARN_OK;
     io_sink *sink = NULL;
     char head[HEAD_BYTES];
@@ -83,8 +66,8 @@ static tarn_code check_head(const char *path, tarn_str head, tarn_str body, tarn
     return str_is(crc, want) ? TARN_OK : damaged(path, "its checksum does not match", err);
 }
 
-static tarn_code get_document(sink_state *s, tarn_arena *arena, const char *path, json_value **out,
-                              tarn_error *err) {
+tarn_code state_document_get(sink_state *s, tarn_arena *arena, const char *path, json_value **out,
+                             tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_buf text;
     size_t end;
@@ -103,8 +86,8 @@ done:
     return code;
 }
 
-static tarn_code path_of(sink_state *s, tarn_arena *arena, const char *name, char **out,
-                         tarn_error *err) {
+tarn_code state_path(sink_state *s, tarn_arena *arena, const char *name, char **out,
+                     tarn_error *err) {
     *out = store_join(arena, s->dir, str_of(name));
     return *out != NULL ? TARN_OK : err_nomem(err);
 }
@@ -135,7 +118,7 @@ static tarn_code make_identity(sink_state *s, const char *path, tarn_str sink_id
     json_member_str(&w, "branch", s->who.branch);
     json_end_object(&w);
     TRY(json_end(&w));
-    TRY(put_document(s, path, STORE_CREATE, buf_str(&body), err));
+    TRY(state_document_put(s, path, STORE_CREATE, buf_str(&body), err));
 done:
     buf_release(&body);
     return code;
@@ -175,8 +158,8 @@ static tarn_code read_identity(sink_state *s, tarn_str sink_id, tarn_error *err)
     tarn_error first = TARN_ERROR_INIT;
     char *path;
     json_value *json;
-    TRY(path_of(s, &s->arena, "sink", &path, err));
-    code = get_document(s, &s->arena, path, &json, err);
+    TRY(state_path(s, &s->arena, "sink", &path, err));
+    code = state_document_get(s, &s->arena, path, &json, err);
     if (code == TARN_NOT_FOUND) {
         err_reset(err);
         code = make_identity(s, path, sink_id, &first);
@@ -186,7 +169,7 @@ static tarn_code read_identity(sink_state *s, tarn_str sink_id, tarn_error *err)
             }
             return code;
         }
-        code = get_document(s, &s->arena, path, &json, err);
+        code = state_document_get(s, &s->arena, path, &json, err);
     }
     if (code == TARN_OK) {
         code = check_identity(s, path, json, sink_id, err);
@@ -303,6 +286,19 @@ static tarn_code list_names(sink_state *s, tarn_arena *arena, name_list *list, t
     return store_list_folder(s->store, s->dir, add_name, list, err);
 }
 
+tarn_code state_has_rows(sink_state *s, tarn_arena *arena, bool *out, tarn_error *err) {
+    name_list list;
+    tarn_code code = list_names(s, arena, &list, err);
+    *out = false;
+    for (size_t i = 0; code == TARN_OK && i < list.count; i++) {
+        int64_t first;
+        int64_t second;
+        *out = *out || parse_name(list.names[i], "checkpoint-", &first, &second) ||
+               parse_name(list.names[i], "committed-", &first, &second);
+    }
+    return code;
+}
+
 static int64_t highest(const name_list *list, const char *prefix) {
     int64_t max = -1;
     for (size_t i = 0; i < list->count; i++) {
@@ -343,8 +339,8 @@ static tarn_code take_epoch(sink_state *s, tarn_arena *arena, int64_t least, tar
     epoch = epoch < 1 ? 1 : epoch;
     for (int tries = 0;; tries++, epoch++) {
         (void)snprintf(name, sizeof name, "epoch-%08" PRId64, epoch);
-        TRY(path_of(s, arena, name, &path, err));
-        code = put_document(s, path, STORE_CREATE, STR("{}"), err);
+        TRY(state_path(s, arena, name, &path, err));
+        code = state_document_put(s, path, STORE_CREATE, STR("{}"), err);
         if (code != TARN_CONFLICT || tries >= EPOCH_TRIES) {
             break;
         }
@@ -418,7 +414,7 @@ static tarn_code read_delta(sink_state *s, tarn_str name, const tarn_metadata *m
         code = err_nomem(err);
         goto done;
     }
-    TRY(get_document(s, &p->arena, path, &json, err));
+    TRY(state_document_get(s, &p->arena, path, &json, err));
     TRY(delta_read(&p->arena, &s->who, json, m, path, &p->delta, err));
     insert_pending(list, p);
     p = NULL;
@@ -436,7 +432,7 @@ static tarn_code spent_path(sink_state *s, tarn_arena *arena, const spent_file *
                    file->is_delta ? "checkpoint-%012" PRId64 "-%08" PRId64
                                   : "committed-%08" PRId64 "-%012" PRId64,
                    file->first, file->second);
-    return path_of(s, arena, name, out, err);
+    return state_path(s, arena, name, out, err);
 }
 
 static spent_file delta_file(const sink_delta *delta) {
@@ -473,7 +469,7 @@ static tarn_code read_note(sink_state *s, const spent_file *note, sink_committed
     char *path;
     json_value *json;
     TRY(spent_path(s, &s->arena, note, &path, err));
-    TRY(get_document(s, &s->arena, path, &json, err));
+    TRY(state_document_get(s, &s->arena, path, &json, err));
     if (!json_i64(json_get(json, "checkpoint"), &out->checkpoint) ||
         !json_i64(json_get(json, "snapshot-id"), &out->snapshot_id)) {
         return damaged(path, "it does not say what was committed", err);
@@ -589,7 +585,7 @@ tarn_code sink_state_put(sink_state *s, const sink_delta *delta, tarn_error *err
     TRY(delta_write(&s->who, delta, &body, err));
     TRY(spent_path(s, &arena, &file, &path, err));
     /* Replaced where an attempt before had its answer lost. */
-    TRY(put_document(s, path, STORE_REPLACE_LATER, buf_str(&body), err));
+    TRY(state_document_put(s, path, STORE_REPLACE_LATER, buf_str(&body), err));
 done:
     buf_release(&body);
     arena_release(&arena);
@@ -623,7 +619,7 @@ tarn_code sink_state_commit(sink_state *s, const sink_committed *committed, tarn
     json_end_object(&w);
     TRY(json_end(&w));
     TRY(spent_path(s, &arena, &note, &path, err));
-    code = put_document(s, path, STORE_CREATE_LATER, buf_str(&body), err);
+    code = state_document_put(s, path, STORE_CREATE_LATER, buf_str(&body), err);
     if (code == TARN_CONFLICT) { /* ours: an attempt before had its answer lost */
         err_reset(err);
         code = TARN_OK;

@@ -3,6 +3,7 @@
  * the last committed one.
  *
  *   sink             identity: sink id, operator id, table, branch; written once
+ *   key              the columns that rows are changed by (state_key.c)
  *   epoch-E          one job's turn; whoever makes the highest one fences the others
  *   checkpoint-N-E   a delta: the files of checkpoint N, written in epoch E
  *   committed-E-N    epoch E saw checkpoint N committed, and all before it
@@ -63,6 +64,12 @@ tarn_str sink_state_operator(const sink_state *state);
 int64_t sink_state_epoch(const sink_state *state); /* 0 before begin */
 /* Whether it lies in this very store, so that one sync makes both durable. */
 bool sink_state_is_in(const sink_state *state, const tarn_store *store);
+
+/* The job changes rows by this key (field ids; n 0: it only adds rows). The first key with a
+ * checkpoint stays the state's: INVALID names both, unless the new one became the table's
+ * identifier fields since. */
+tarn_code sink_state_key(sink_state *state, const int32_t *ids, int32_t n, const tarn_metadata *m,
+                         tarn_error *err) TARN_MUST_USE;
 
 /* Takes the next epoch, at least `least`, and reads what other jobs left. m: the table's, for
  * partition tuples. pending is the caller's: sink_pending_free each. */

@@ -19,6 +19,7 @@ typedef struct stream {
     uint64_t chance;
     int32_t next_value;
     bool upsert;
+    const char *other; /* kind of deletes that jobs take by turns with the first; NULL: none */
 } stream;
 
 static uint32_t draw(stream *s, uint32_t below) {
@@ -169,8 +170,13 @@ static void checkpoint(stream *s) {
         compact(s);
         check(s);
     }
-    if (draw(s, 6) == 0) {
+    if (draw(s, 6) == 0 || s->other != NULL) {
         sink_case_close(&s->t);
+        if (s->other != NULL && draw(s, 2) == 0) {
+            tarn_str next = str_of(s->other);
+            s->other = s->t.options.deletes.data;
+            s->t.options.deletes = next;
+        }
         assert_ok(sink_case_open(&s->t, &err));
     }
 }
@@ -235,6 +241,35 @@ static void test_vector(void **state) {
     for (int32_t writers = 1; writers <= 3; writers += 2) {
         run_stream(3, "vector", NULL, writers, true);
         run_stream(3, "vector", "day", writers, false);
+    }
+}
+
+static void run_kinds(int32_t version, const char *deletes, const char *other, int32_t writers,
+                      bool upsert) {
+    tarn_env *env = test_env();
+    stream *s = malloc(sizeof *s);
+    open_stream(s, env, version, deletes, NULL, writers, upsert);
+    s->other = other;
+    int rounds = test_every() ? 60 : 20;
+    for (int i = 0; i < rounds; i++) {
+        write_batch(s);
+        write_batch(s);
+        checkpoint(s);
+    }
+    sink_case_done(&s->t);
+    free(s);
+    test_env_done(env);
+}
+
+/* Jobs of one state go from one kind of deletes to another and back: an index that stands for an
+ * older snapshot is brought to the head, whatever deleted rows in between. */
+static void test_kinds(void **state) {
+    (void)state;
+    for (int32_t writers = 1; writers <= 3; writers += 2) {
+        run_kinds(2, "position", "equality", writers, true);
+        run_kinds(2, "equality", "position", writers, false);
+        run_kinds(3, "vector", "equality", writers, true);
+        run_kinds(3, "equality", "vector", writers, false);
     }
 }
 
@@ -399,6 +434,7 @@ int main(void) {
         cmocka_unit_test(test_one_checkpoint), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_equality),       cmocka_unit_test(test_position),
         cmocka_unit_test(test_vector),         cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
