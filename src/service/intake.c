@@ -259,16 +259,11 @@ done:
 
 static void fill_rows(const intake_request *request, const intake_key *key, tarn_str ident,
                       const taking *k, intake_rows *out) {
-    const tarn_metadata *m = k->item->version->metadata;
-    const tarn_ref *ref = metadata_ref(m, STR(TARN_MAIN_BRANCH));
-    const tarn_snapshot *head = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
     memset(out, 0, sizeof *out);
     out->keyed = request->key.len > 0;
     memcpy(out->key, key->key, INTAKE_DIGEST);
     memcpy(out->digest, key->body, INTAKE_DIGEST);
     out->rows = k->item->rows;
-    out->sequence_number = k->item->sequence_number = m->last_sequence_number;
-    out->snapshot_ms = k->item->snapshot_ms = head != NULL ? head->timestamp_ms : 0;
     out->ident = ident;
     out->identity = k->table->identity;
 }
@@ -562,8 +557,8 @@ tarn_code intake_open(tarn_env *env, tarn_catalog *catalog, commit_queues *queue
     TRY(store_for_location(env, str_of(in->options.dir), &in->folder, err));
     TRY(intake_keys_new(env, in->options.key_lifetime_ms, LIMIT_INTAKE_KEYS, &in->keys, err));
     TRY(intake_recover(in, err));
-    in->summary_key = arena_printf(&in->arena, INTAKE_SUMMARY "%s", store_log_id(in->log));
-    if (in->summary_key == NULL) {
+    in->property = arena_printf(&in->arena, INTAKE_PROPERTY "%s", store_log_id(in->log));
+    if (in->property == NULL) {
         code = err_nomem(err);
         goto done;
     }

@@ -5,18 +5,18 @@
  *   worker: what waits for one table -> files -> one commit through its queue (service/queue.h)
  *
  * Invariants: 1 what is acknowledged is durable in the log until it is in the table, or, where the
- * table does not take it any more, in a file of rejected rows; 2 a snapshot with rows says, as
- * INTAKE_SUMMARY with the log's id, up to which position the table has them, and a commit is
- * refused where its base says that its rows are there: so however often it is tried, by whatever
- * process, they are there once; 3 rows of a table are committed in the order of their positions,
- * without gaps; 4 bytes that wait are bounded on disk, and decoded ones in memory: what is over
- * that is decoded from the log again. */
+ * table does not take it any more, in a file of rejected rows; 2 a table with rows says, in its
+ * property INTAKE_PROPERTY with the log's id, up to which position it has them, and a commit sets
+ * it, and is refused where its base says that its rows are there: so however often it is tried, by
+ * whatever process, and whatever snapshots expire, they are there once; 3 rows of a table are
+ * committed in the order of their positions, without gaps; 4 bytes that wait are bounded on disk,
+ * and decoded ones in memory: what is over that is decoded from the log again. */
 #ifndef SERVICE_INTAKE_H
 #define SERVICE_INTAKE_H
 
 #include "service/queue.h"
 
-#define INTAKE_SUMMARY "tarn.intake." /* of the entry in summaries; the log's id follows */
+#define INTAKE_PROPERTY "tarn.intake." /* the log's id follows */
 
 typedef struct intake intake;
 

@@ -17,7 +17,6 @@
 /* The rows of one request. */
 typedef struct intake_item {
     int64_t position, rows, bytes;
-    int64_t sequence_number, snapshot_ms; /* intake_rows */
     store_log_place place;
     bool durable;
     char *reason;                /* its rows cannot be written: they are rejected; NULL: they can */
@@ -69,7 +68,7 @@ struct intake {
     tarn_store *folder; /* where rejected rows go */
     commit_queues *queues;
     intake_options options;
-    char *summary_key;
+    char *property; /* of tables */
     store_log *log;
     store_log *key_log; /* keys of rows whose segments are gone */
     intake_keys *keys;
@@ -99,9 +98,6 @@ tarn_str intake_identity(const tarn_metadata *m, tarn_str ident);
 
 /* intake_table.c: one try to commit what waits. The table is busy; no lock is held. */
 tarn_code intake_table_run(intake_table *t, tarn_error *err);
-/* Up to which position the table says that it has rows; -1: it has none that the log still knows.
- */
-int64_t intake_table_position(const tarn_metadata *m, const char *key, const intake_item *oldest);
 
 /* intake_reject.c: rows that a table does not take, to files of the log's folder. */
 typedef struct intake_rejects {

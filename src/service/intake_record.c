@@ -4,7 +4,7 @@
 
 #include "base/num.h"
 
-#define ROWS_FIXED 68 /* bytes in front of the texts */
+#define ROWS_FIXED 52 /* bytes in front of the texts */
 #define KEY_BYTES  56
 
 static tarn_code put_i64(tarn_buf *out, int64_t v, tarn_error *err) {
@@ -22,8 +22,6 @@ tarn_code intake_rows_write(const intake_rows *rows, tarn_buf *out, tarn_error *
     TRY(buf_append(out, rows->key, INTAKE_DIGEST, err));
     TRY(buf_append(out, rows->digest, INTAKE_DIGEST, err));
     TRY(put_i64(out, rows->rows, err));
-    TRY(put_i64(out, rows->sequence_number, err));
-    TRY(put_i64(out, rows->snapshot_ms, err));
     TRY(put_u32(out, rows->ident.len, err));
     TRY(put_u32(out, rows->identity.len, err));
     TRY(buf_append_str(out, rows->ident, err));
@@ -48,10 +46,8 @@ tarn_code intake_rows_read(const store_log_record *record, intake_rows *out, tar
     memcpy(out->key, p + 4, INTAKE_DIGEST);
     memcpy(out->digest, p + 20, INTAKE_DIGEST);
     out->rows = num_load_i64(p + 36);
-    out->sequence_number = num_load_i64(p + 44);
-    out->snapshot_ms = num_load_i64(p + 52);
-    size_t ident = num_load_u32(p + 60);
-    size_t identity = num_load_u32(p + 64);
+    size_t ident = num_load_u32(p + 44);
+    size_t identity = num_load_u32(p + 48);
     if (ident + identity > record->payload.len - ROWS_FIXED) {
         return refuse(record, err);
     }

@@ -26,11 +26,8 @@ typedef struct intake_rows {
     bool keyed;
     uint8_t key[INTAKE_DIGEST], digest[INTAKE_DIGEST];
     int64_t rows;
-    /* The table as it was when the rows were taken: what committed them is newer than that. */
-    int64_t sequence_number;
-    int64_t snapshot_ms; /* of its head; 0: none */
-    tarn_str ident;      /* its name, as ident_text writes it */
-    tarn_str identity;   /* its uuid, or where it has none its name */
+    tarn_str ident;    /* its name, as ident_text writes it */
+    tarn_str identity; /* its uuid, or where it has none its name */
     tarn_str body;
 } intake_rows;
 

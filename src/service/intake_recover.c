@@ -61,8 +61,6 @@ static tarn_code take_rows(intake *in, const store_log_record *record, bool *kee
     item->position = record->position;
     item->rows = rows.rows;
     item->bytes = (int64_t)rows.body.len;
-    item->sequence_number = rows.sequence_number;
-    item->snapshot_ms = rows.snapshot_ms;
     item->place = record->place;
     item->durable = true;
     t->uncertain = true;

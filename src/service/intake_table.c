@@ -15,24 +15,13 @@
 
 /* ---- what the table says ---- */
 
-/* Snapshots that are not younger than the table was when the rows were taken can't have them. */
-static bool is_older(const tarn_metadata *m, const tarn_snapshot *s, const intake_item *oldest) {
-    return m->format_version > 1 ? s->sequence_number <= oldest->sequence_number
-                                 : s->timestamp_ms < oldest->snapshot_ms;
-}
-
-int64_t intake_table_position(const tarn_metadata *m, const char *key, const intake_item *oldest) {
-    const tarn_ref *ref = metadata_ref(m, STR(TARN_MAIN_BRANCH));
-    const tarn_snapshot *s = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
+/* Up to which position it has rows; -1: it says nothing. */
+static int64_t read_position(const intake_table *t, const tarn_metadata *m) {
     tarn_str text;
     int64_t position;
-    for (int32_t i = 0; s != NULL && i <= m->n_snapshots && !is_older(m, s, oldest); i++) {
-        if (properties_get(&s->summary, key, &text) && str_to_i64(text, &position)) {
-            return position;
-        }
-        s = metadata_parent(m, s);
-    }
-    return -1;
+    return properties_get(&m->properties, t->in->property, &text) && str_to_i64(text, &position)
+               ? position
+               : -1;
 }
 
 /* ---- items that are done ---- */
@@ -269,7 +258,6 @@ done:
 
 typedef struct base_check {
     const intake_table *t;
-    const intake_item *oldest;
     int64_t found; /* the base has rows of the log up to here, ours among them; -1: no */
 } base_check;
 
@@ -279,7 +267,7 @@ static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *er
     if (!str_eq(intake_identity(base, c->t->identity), c->t->identity)) {
         return err_set(err, TARN_NOT_FOUND, "the table is another one than rows were taken for");
     }
-    int64_t found = intake_table_position(base, c->t->in->summary_key, c->oldest);
+    int64_t found = read_position(c->t, base);
     if (found > c->t->work.first) {
         c->found = found;
         return err_set(err, TARN_CONFLICT,
@@ -300,8 +288,8 @@ static tarn_code commit_work(intake_table *t, const tarn_ident *ident, tarn_erro
     intake *in = t->in;
     intake_work *w = &t->work;
     char position[24];
-    base_check check = {t, t->first, -1};
-    tarn_property entry = {str_of(in->summary_key), STR_NULL};
+    base_check check = {t, -1};
+    tarn_property entry = {str_of(in->property), STR_NULL};
     commit_request request;
     commit_job job;
     memset(&request, 0, sizeof request);
@@ -313,7 +301,7 @@ static tarn_code commit_work(intake_table *t, const tarn_ident *ident, tarn_erro
     request.added = w->written.files;
     request.n_added = w->written.n_files;
     request.from_snapshot_id = TARN_NO_SNAPSHOT;
-    request.summary = (tarn_properties){1, &entry};
+    request.properties = (tarn_properties){1, &entry};
     request.check = check_base;
     request.check_ctx = &check;
     request.check_each = true;
@@ -419,7 +407,7 @@ done:
 static bool pass_committed(intake_table *t, const tarn_metadata *m, tarn_error *err,
                            tarn_code *code) {
     store_log_stats stats;
-    int64_t found = intake_table_position(m, t->in->summary_key, t->first);
+    int64_t found = read_position(t, m);
     store_log_count(t->in->log, &stats);
     if (found > stats.next_position) {
         *code = err_set(err, TARN_CORRUPT,

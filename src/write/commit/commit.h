@@ -90,6 +90,7 @@ typedef struct commit_request {
     const tarn_expr *conflict_filter; /* serializable: a data file added since from_snapshot_id that
                                          may hold rows of it is a CONFLICT; NULL: not checked */
     tarn_properties summary;          /* extra summary entries */
+    tarn_properties properties;       /* of the table, set with the snapshot */
     const char *commit_id; /* NULL, or a key kept in the summary as "tarn.commit-id": a snapshot of
                               the branch that has it already means COMMITTED */
     int64_t id_is_after;   /* with commit_id: a snapshot that was there before anything of this id
@@ -107,7 +108,7 @@ typedef struct commit_request {
     /* Asked with the base of every attempt before anything is made of it; its error ends the
      * commit. NULL: nothing to ask. With check_each the answer matters for the very base that is
      * swapped, and what entries of summary hold may be set by it: a catalog with batch commit is
-     * not asked to make such a snapshot. */
+     * not asked to make such a snapshot, nor one with properties. */
     tarn_code (*check)(void *ctx, const tarn_metadata *base, tarn_error *err);
     void *check_ctx;
     bool check_each;

@@ -69,7 +69,7 @@ struct commit_maker {
     bool in_attempt;
     path_list kept; /* of work.written: what the last attempt's snapshot lives by */
     tarn_requirement requirements[2];
-    tarn_change changes[2];
+    tarn_change changes[3];
 };
 
 /* commit_maker.c */

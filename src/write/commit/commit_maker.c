@@ -169,7 +169,9 @@ static void make_changes(commit_maker *maker, tarn_change_set *set) {
     set->requirements = requirements;
     set->n_requirements = n;
     set->changes = changes;
-    set->n_changes = 2;
+    changes[2].kind = CHANGE_SET_PROPERTIES;
+    changes[2].properties = maker->work.request->properties;
+    set->n_changes = changes[2].properties.count > 0 ? 3 : 2;
 }
 
 /* The files that the attempt's snapshot lives by. */

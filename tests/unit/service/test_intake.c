@@ -21,10 +21,10 @@ typedef struct intake_case {
     char log[64];
 } intake_case;
 
-static void open_case(intake_case *t, tarn_env *env) {
+static void open_case(intake_case *t, tarn_env *env, int32_t format_version) {
     memset(t, 0, sizeof *t);
     case_open(&t->c, env, CASE_DIR_FILE);
-    case_table(&t->c, 2, "id long not null, s string", NULL, NULL);
+    case_table(&t->c, format_version, "id long not null, s string", NULL, NULL);
     proxy_init(&t->proxy, t->c.catalog);
     (void)snprintf(t->log, sizeof t->log, "/tmp/tarn-intake-XXXXXX");
     assert_non_null(mkdtemp(t->log));
@@ -37,9 +37,9 @@ static void close_case(intake_case *t) {
     case_done(&t->c);
 }
 
-static tarn_code begin(intake_case *t, intake **in, tarn_error *err) {
+static tarn_code begin(intake_case *t, intake **in, int64_t interval_ms, tarn_error *err) {
     tarn_code code = TARN_OK;
-    const intake_options options = {t->log, 1, 0, 0};
+    const intake_options options = {t->log, interval_ms, 0, 0};
     TRY(commit_queues_new(t->c.env, &t->proxy.base, &t->counters, &t->queues, err));
     TRY(intake_open(t->c.env, &t->proxy.base, t->queues, &options, in, err));
 done:
@@ -99,16 +99,16 @@ static void test_intake_outcomes(void **state) {
         tarn_error err = TARN_ERROR_INIT;
         intake *in = NULL;
         tarn_env *env = test_env();
-        open_case(&t, env);
+        open_case(&t, env, 2);
         t.proxy.mode = modes[i / 2];
         t.proxy.times = 2;
-        assert_ok(begin(&t, &in, &err));
+        assert_ok(begin(&t, &in, 1, &err));
         assert_int_equal(take_all(&t, in, i % 2 == 0), REQUESTS);
         assert_int_equal(take_all(&t, in, true), REQUESTS); /* the keys are known */
         end(&t, in);
         assert_int_equal(count_rows(&t), 2 * REQUESTS);
         in = NULL;
-        assert_ok(begin(&t, &in, &err)); /* and to the next one */
+        assert_ok(begin(&t, &in, 1, &err)); /* and to the next one */
         assert_int_equal(take_all(&t, in, true), REQUESTS);
         end(&t, in);
         assert_int_equal(count_rows(&t), 2 * REQUESTS);
@@ -145,12 +145,12 @@ static void test_intake_unknown(void **state) {
         tarn_env *env = test_env();
         bool applied = i % 2 == 0;
         bool restarted = i > 1;
-        open_case(&t, env);
+        open_case(&t, env, 2);
         t.proxy.mode = applied ? PROXY_APPLIED_UNKNOWN : PROXY_DROPPED_UNKNOWN;
         t.proxy.times = 1;
         t.proxy.before = go_blind;
         t.proxy.ctx = &t.proxy;
-        assert_ok(begin(&t, &in, &err));
+        assert_ok(begin(&t, &in, 1, &err));
         assert_int_equal(take_all(&t, in, false), REQUESTS);
         while (!has_failed(&t, in)) {
             env_sleep_ms(env, 1);
@@ -159,12 +159,58 @@ static void test_intake_unknown(void **state) {
         if (restarted) {
             end(&t, in);
             in = NULL;
-            assert_ok(begin(&t, &in, &err)); /* the catalog is not asked for it */
+            assert_ok(begin(&t, &in, 1, &err)); /* the catalog is not asked for it */
         }
         atomic_store(&t.proxy.blind, false);
         assert_int_equal(take_all(&t, in, true), REQUESTS);
         end(&t, in);
         assert_int_equal(count_rows(&t), 2 * REQUESTS);
+        close_case(&t);
+        test_env_done(env);
+    }
+}
+
+/* Others go on with the table, and let its first snapshot expire. */
+static void expire_first(intake_case *t) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_table_version *after = NULL;
+    tarn_outcome_kind outcome;
+    commit_append_file(&t->c, "others", 1);
+    tarn_table_version *version = case_load(&t->c);
+    assert_int_equal(version->metadata->n_snapshots, 2);
+    const tarn_change expire = {.kind = CHANGE_REMOVE_SNAPSHOTS,
+                                .n_ids = 1,
+                                .ids = &version->metadata->snapshots[0]->snapshot_id};
+    const tarn_change_set set = {0, NULL, 1, &expire};
+    assert_ok(catalog_commit(t->c.catalog, &t->c.ident, version, &set, &outcome, &after, &err));
+    table_version_release(after);
+    table_version_release(version);
+}
+
+/* The answer to the commit was lost, and its snapshot expired before anybody could look. */
+static void test_intake_expired(void **state) {
+    (void)state;
+    for (int version = 1; version <= 3; version++) {
+        intake_case t;
+        tarn_error err = TARN_ERROR_INIT;
+        intake *in = NULL;
+        tarn_env *env = test_env();
+        open_case(&t, env, version);
+        t.proxy.mode = PROXY_APPLIED_UNKNOWN;
+        t.proxy.times = 1;
+        t.proxy.before = go_blind;
+        t.proxy.ctx = &t.proxy;
+        assert_ok(begin(&t, &in, 60000, &err));
+        assert_int_equal(take_all(&t, in, false), REQUESTS);
+        end(&t, in);
+        assert_int_equal(count_rows(&t), 2 * REQUESTS);
+        expire_first(&t);
+        in = NULL;
+        assert_ok(begin(&t, &in, 1, &err));
+        atomic_store(&t.proxy.blind, false);
+        assert_int_equal(take_all(&t, in, true), REQUESTS);
+        end(&t, in);
+        assert_int_equal(count_rows(&t), 2 * REQUESTS + 10);
         close_case(&t);
         test_env_done(env);
     }
@@ -176,15 +222,15 @@ static bool fail_at(uint64_t k) {
     intake *in = NULL;
     tarn_error err = TARN_ERROR_INIT;
     tarn_env *env = fail_alloc_env(&plan, 0);
-    open_case(&t, env);
+    open_case(&t, env, 2);
     atomic_store(&plan.count, 0);
     plan.fail_at = k;
-    int taken = begin(&t, &in, &err) == TARN_OK ? take_all(&t, in, false) : 0;
+    int taken = begin(&t, &in, 1, &err) == TARN_OK ? take_all(&t, in, false) : 0;
     end(&t, in);
     plan.fail_at = 0;
     assert_true(count_rows(&t) <= 2 * taken);
     in = NULL;
-    assert_ok(begin(&t, &in, &err));
+    assert_ok(begin(&t, &in, 1, &err));
     assert_int_equal(take_all(&t, in, true), REQUESTS);
     end(&t, in);
     assert_int_equal(count_rows(&t), 2 * REQUESTS);
@@ -306,6 +352,7 @@ int main(void) {
         cmocka_unit_test(test_keys_race),
         cmocka_unit_test(test_intake_outcomes),
         cmocka_unit_test(test_intake_unknown),
+        cmocka_unit_test(test_intake_expired),
         cmocka_unit_test(test_intake_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
