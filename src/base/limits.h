@@ -18,6 +18,7 @@
 #define LIMIT_EXPR_LITERALS       100000          /* literals of one filter */
 #define LIMIT_DELETE_KEY_BYTES    (4096ull << 20) /* keys of equality deletes of one scan */
 #define LIMIT_CHANGED_ROWS_BYTES  (4096ull << 20) /* telling changed rows of a commit from moved */
+#define LIMIT_FILE_ROWS           1000000000000ll /* rows said of one data or delete file */
 #define LIMIT_THREADS             1024            /* worker threads of one env */
 #define LIMIT_OPEN_WRITERS        1000 /* partitions open at once; then the coldest closes */
 #define LIMIT_HTTP_HEADERS        256  /* headers of one answer */

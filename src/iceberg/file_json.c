@@ -2,6 +2,8 @@
  * text. */
 #include "iceberg/file_json.h"
 
+#include "base/limits.h"
+
 #define MAX_ITEMS (INT32_MAX / 2)
 
 static const char HEX[] = "0123456789ABCDEF";
@@ -368,6 +370,10 @@ static tarn_code get_numbers(const json_value *json, tarn_file *f, tarn_error *e
     tarn_code code = TARN_OK;
     int64_t order;
     TRY(get_i64(json, "record-count", &f->record_count, err));
+    if (f->record_count > LIMIT_FILE_ROWS) {
+        return err_set(err, TARN_LIMIT, "a file of %lld rows; the limit is %lld",
+                       (long long)f->record_count, LIMIT_FILE_ROWS);
+    }
     TRY(get_i64(json, "file-size-in-bytes", &f->size_bytes, err));
     TRY(get_if(json, "sort-order-id", &order, err));
     TRY(get_if(json, "first-row-id", &f->first_row_id, err));

@@ -523,6 +523,11 @@ static tarn_code take_entry(entry_reader *r, batch_columns *c, int64_t row, tarn
     if (f->path.len == 0 || f->record_count < 0) {
         return wrong(r, "was missing or negative", f->path.len == 0 ? "file_path" : "record_count");
     }
+    if (f->record_count > LIMIT_FILE_ROWS) {
+        return err_set(r->err, TARN_LIMIT,
+                       "manifest %s: file %.*s had %lld rows; the limit is %lld", r->name,
+                       STR_ARG(f->path), (long long)f->record_count, LIMIT_FILE_ROWS);
+    }
     const column *format = &c->file[F_FORMAT];
     f->format = format->here && !view_is_null(&format->view, row)
                     ? format_of(view_bytes(&format->view, row))

@@ -5,6 +5,7 @@
  * Invariants: 1 an entry without sequence number is ADDED, to inherit the committing snapshot's;
  * 2 the least sequence number is that of live entries, and 0 is a number like any other (B17);
  * 3 data and delete files never share a manifest. */
+#include "base/limits.h"
 #include "format/avro/avro.h"
 #include "iceberg/manifest_int.h"
 #include "iceberg/metadata_int.h"
@@ -404,6 +405,10 @@ static tarn_code check_entry(const manifest_writer *w, const tarn_entry *e, tarn
                        "file \"%.*s\" with %lld records, %lld bytes, format %d cannot be listed",
                        STR_ARG(f->path), (long long)f->record_count, (long long)f->size_bytes,
                        (int)f->format);
+    }
+    if (f->record_count > LIMIT_FILE_ROWS) {
+        return err_set(err, TARN_LIMIT, "file %.*s has %lld rows; the limit is %lld",
+                       STR_ARG(f->path), (long long)f->record_count, LIMIT_FILE_ROWS);
     }
     if (e->sequence_number < 0 && e->status != TARN_ENTRY_ADDED && w->version > 1) {
         return err_set(err, TARN_INVALID, "file %.*s that was there before had no sequence number",

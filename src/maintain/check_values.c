@@ -1,11 +1,7 @@
 /* maintain/check_values.c - values of entries: partition values that their transform cannot give
  * (B01), or not for the column's bounds; bounds and counts that contradict themselves. */
+#include "iceberg/partition_check.h"
 #include "maintain/check_int.h"
-
-#define HOURS_MOST  INT64_C(2562047788) /* of 64-bit microseconds */
-#define DAYS_MOST   106751991
-#define MONTHS_MOST 3507324
-#define YEARS_MOST  292277
 
 /* ---- columns of all schemas ---- */
 
@@ -62,52 +58,6 @@ const tarn_field *check_column(const checker *c, int32_t id, bool *nested) {
 
 /* ---- partition values ---- */
 
-static bool is_multiple(const tarn_value *v, int32_t width) {
-    switch ((int)v->type->kind) {
-    case TARN_INT:
-        return v->as.i32 % width == 0;
-    case TARN_LONG:
-        return v->as.i64 % width == 0;
-    case TARN_DECIMAL:
-        return v->as.i128 % width == 0;
-    case TARN_STRING:
-        return str_utf8_prefix(v->as.bytes, (size_t)width) == v->as.bytes.len;
-    case TARN_BINARY:
-        return v->as.bytes.len <= (size_t)width;
-    default:
-        return true;
-    }
-}
-
-static bool within(int64_t v, int64_t most) {
-    return v >= -most - 1 && v <= most;
-}
-
-/* Whether the transform has such a result at all. */
-static bool is_possible(const tarn_transform *t, const tarn_value *v) {
-    const bool is_i32 = v->type->kind == TARN_INT || v->type->kind == TARN_DATE;
-    switch (t->kind) {
-    case TRANSFORM_TRUNCATE:
-        return is_multiple(v, t->param);
-    case TRANSFORM_BUCKET:
-        return !is_i32 || (v->as.i32 >= 0 && v->as.i32 < t->param);
-    case TRANSFORM_YEAR:
-        return !is_i32 || within(v->as.i32, YEARS_MOST);
-    case TRANSFORM_MONTH:
-        return !is_i32 || within(v->as.i32, MONTHS_MOST);
-    case TRANSFORM_DAY:
-        return !is_i32 || within(v->as.i32, DAYS_MOST);
-    case TRANSFORM_HOUR:
-        return !is_i32 || within(v->as.i32, HOURS_MOST);
-    case TRANSFORM_VOID:
-        return false; /* null only */
-    case TRANSFORM_IDENTITY:
-    case TRANSFORM_UNKNOWN:
-        break;
-    }
-    return true;
-}
-
 static tarn_code say_value(checker *c, check_rule rule, tarn_str place,
                            const tarn_partition_field *field, const tarn_file *file,
                            const tarn_value *v, const char *problem, tarn_error *err) {
@@ -129,83 +79,19 @@ static tarn_code say_value(checker *c, check_rule rule, tarn_str place,
     return code;
 }
 
-static bool keeps_order(transform_kind kind) {
-    return kind != TRANSFORM_BUCKET && kind != TRANSFORM_VOID && kind != TRANSFORM_UNKNOWN;
-}
-
-/* The transform of a column's bound; false: there is none, or it can't be said. */
-static bool transformed_bound(const tarn_transform *t, const tarn_type *source,
-                              const tarn_type *result, tarn_str bytes, tarn_value *out) {
-    tarn_value bound;
-    tarn_error why = TARN_ERROR_INIT;
-    return value_from_binary(source, bytes, &bound, &why) == TARN_OK &&
-           transform_value(t, &bound, result, out, &why) == TARN_OK && !out->is_null &&
-           out->type->kind == result->kind;
-}
-
-static bool is_i32(const tarn_value *v) {
-    return v->type->kind == TARN_INT || v->type->kind == TARN_DATE;
-}
-
-/* Times before 1970 were rounded towards zero by some writers (B02): one more is borne. */
-static bool is_rounded_time(const tarn_transform *t, const tarn_value *bound, const tarn_value *v) {
-    return t->kind >= TRANSFORM_YEAR && t->kind <= TRANSFORM_HOUR && is_i32(v) &&
-           bound->as.i32 < 0 && v->as.i32 == bound->as.i32 + 1;
-}
-
-/* All rows of a file are of its partition, so its value lies between those of the bounds. */
-static tarn_code check_against_bounds(checker *c, tarn_str place, const tarn_partition_field *field,
-                                      const tarn_file *file, const tarn_value *v, tarn_error *err) {
-    const tarn_field *source = check_column(c, field->source_id, NULL);
-    tarn_str bytes;
-    tarn_value bound;
-    if (source == NULL || type_is_nested(source->type) || !keeps_order(field->transform.kind) ||
-        v->type->kind == TARN_FLOAT || v->type->kind == TARN_DOUBLE) {
-        return TARN_OK;
-    }
-    if (metric_find_bound(file->lower, file->n_lower, field->source_id, &bytes) &&
-        transformed_bound(&field->transform, source->type, v->type, bytes, &bound) &&
-        value_cmp(&bound, v) > 0) {
-        return say_value(c, CHECK_PARTITION_BOUNDS, place, field, file, v,
-                         "lay below what the column's lower bound gives", err);
-    }
-    if (metric_find_bound(file->upper, file->n_upper, field->source_id, &bytes) &&
-        transformed_bound(&field->transform, source->type, v->type, bytes, &bound) &&
-        value_cmp(&bound, v) < 0 && !is_rounded_time(&field->transform, &bound, v)) {
-        return say_value(c, CHECK_PARTITION_BOUNDS, place, field, file, v,
-                         "lay above what the column's upper bound gives", err);
-    }
-    return TARN_OK;
-}
-
-static tarn_code check_null_value(checker *c, tarn_str place, const tarn_partition_field *field,
-                                  const tarn_file *file, const tarn_value *v, tarn_error *err) {
-    int64_t nulls = 0;
-    if (file->record_count == 0 || field->transform.kind == TRANSFORM_VOID ||
-        field->transform.kind == TRANSFORM_UNKNOWN ||
-        !metric_find_count(file->null_counts, file->n_null_counts, field->source_id, &nulls) ||
-        nulls >= file->record_count) {
-        return TARN_OK;
-    }
-    return say_value(c, CHECK_PARTITION_BOUNDS, place, field, file, v,
-                     "stood for rows that are not null", err);
-}
-
 tarn_code check_partition(checker *c, tarn_str place, const tarn_spec *spec, const tarn_file *file,
                           tarn_error *err) {
     tarn_code code = TARN_OK;
     for (int32_t k = 0; k < spec->n_fields && k < file->n_partition; k++) {
         const tarn_partition_field *field = &spec->fields[k];
-        const tarn_value *v = &file->partition[k];
-        if (v->type == NULL || v->type->kind == TARN_UNKNOWN) {
-            continue;
-        }
-        if (v->is_null) {
-            TRY(check_null_value(c, place, field, file, v, err));
-        } else if (!is_possible(&field->transform, v)) {
-            TRY(say_value(c, CHECK_PARTITION_VALUE, place, field, file, v, "was impossible", err));
-        } else if (file->content == TARN_CONTENT_DATA) {
-            TRY(check_against_bounds(c, place, field, file, v, err));
+        const tarn_field *source = check_column(c, field->source_id, NULL);
+        const char *what;
+        const partition_fault fault =
+            partition_check_value(field, source, file, &file->partition[k], &what);
+        if (fault != PARTITION_FITS) {
+            TRY(say_value(
+                c, fault == PARTITION_IMPOSSIBLE ? CHECK_PARTITION_VALUE : CHECK_PARTITION_BOUNDS,
+                place, field, file, &file->partition[k], what, err));
         }
     }
 done:

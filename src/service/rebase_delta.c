@@ -1,6 +1,5 @@
 /* service/rebase_delta.c - see rebase_delta.h. The manifests of the snapshot's own say which files
- * it adds and removes; those of the parent's that are not in its list must be there again, live or
- * removed, file by file. */
+ * it adds and removes; that they say it of all files was seen before (sent_match.h). */
 #include "service/rebase_delta.h"
 
 #include "base/map.h"
@@ -21,7 +20,6 @@ typedef struct delta_finder {
     int32_t n_added[2];
     tarn_entry *removed[2];
     int32_t n_removed[2];
-    tarn_map before;       /* files that were there before; value 1: found in the parent's */
     tarn_map removed_data; /* by path */
     bool plain;            /* all manifests only add data files that inherit everything */
     tarn_error *err;
@@ -33,25 +31,6 @@ static tarn_code unclear(const delta_finder *d, const tarn_manifest *m, const ta
                    "requirement failed: the branch has changed, and the commit could not follow: "
                    "file %.*s of manifest %.*s %s",
                    STR_ARG(f->path), STR_ARG(m->path), what);
-}
-
-static tarn_code file_key(const delta_finder *d, const tarn_file *f, tarn_str *out) {
-    *out = f->path;
-    if (f->content_offset >= 0) {
-        *out = str_of(
-            arena_printf(d->arena, "%.*s#%lld", STR_ARG(f->path), (long long)f->content_offset));
-    }
-    return out->data != NULL ? TARN_OK : err_nomem(d->err);
-}
-
-static tarn_code note_before(delta_finder *d, const tarn_manifest *m, const tarn_file *f) {
-    tarn_str key;
-    bool added;
-    tarn_code code = file_key(d, f, &key);
-    if (code == TARN_OK && map_put(&d->before, key, &added) == NULL) {
-        code = err_nomem(d->err);
-    }
-    return code == TARN_OK && !added ? unclear(d, m, f, "is named twice") : code;
 }
 
 static tarn_code take_added(delta_finder *d, const tarn_entry *e) {
@@ -81,50 +60,6 @@ static tarn_code take_entry(delta_finder *d, const tarn_manifest *m, const tarn_
         d->removed[kind][d->n_removed[kind]++] = *e;
         if (kind == 0 && map_put(&d->removed_data, e->file.path, NULL) == NULL) {
             return err_nomem(d->err);
-        }
-    }
-    return note_before(d, m, &e->file);
-}
-
-/* The parent's files that its list no longer names: each is there again, once, and no others are.
- */
-static tarn_code match_dropped(delta_finder *d, const tarn_manifest *m) {
-    tarn_code code = TARN_OK;
-    io_source *source = NULL;
-    manifest_entries entries;
-    manifest_read_options options = {.want = MANIFEST_WANT_REST, .live_only = true};
-    TRY(store_open(d->store, m->path, m->length, &source, d->err));
-    TRY(manifest_read(d->arena, source, d->sent->metadata, m, &options, &entries, d->err));
-    for (int64_t i = 0; i < entries.count; i++) {
-        tarn_str key;
-        TRY(file_key(d, &entries.items[i].file, &key));
-        map_entry *found = map_find(&d->before, key);
-        if (found == NULL || found->value.i64 != 0) {
-            code = unclear(d, m, &entries.items[i].file, "is left out or was there twice");
-            goto done;
-        }
-        found->value.i64 = 1;
-    }
-done:
-    if (source != NULL) {
-        source->close(source);
-    }
-    return code;
-}
-
-static tarn_code match_before(delta_finder *d) {
-    for (int32_t i = 0; i < d->sent->n_dropped; i++) {
-        tarn_code code = match_dropped(d, &d->sent->dropped[i]);
-        if (code != TARN_OK) {
-            return code;
-        }
-    }
-    for (size_t i = 0; i < d->before.count; i++) {
-        if (d->before.entries[i].value.i64 == 0) {
-            return err_set(d->err, TARN_CONFLICT,
-                           "requirement failed: the branch has changed, and the commit could not "
-                           "follow: file %.*s was not in what it was made on",
-                           STR_ARG(d->before.entries[i].key));
         }
     }
     return TARN_OK;
@@ -261,7 +196,6 @@ tarn_code rebase_delta_find(tarn_arena *arena, tarn_store *store, const sent_sna
     delta_finder d = {.arena = arena, .store = store, .sent = sent, .out = out, .err = err};
     memset(out, 0, sizeof *out);
     d.plain = sent->n_dropped == 0;
-    map_init(&d.before, arena);
     map_init(&d.removed_data, arena);
     TRY(make_room(&d));
     for (int32_t i = 0; i < sent->n_own; i++) {
@@ -270,7 +204,6 @@ tarn_code rebase_delta_find(tarn_arena *arena, tarn_store *store, const sent_sna
             TRY(take_entry(&d, &m->listed, &m->entries.items[k]));
         }
     }
-    TRY(match_before(&d));
     drop_followers(&d);
     TRY(find_referenced(&d));
     TRY(fill_delta(&d));

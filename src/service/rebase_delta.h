@@ -20,8 +20,8 @@ typedef struct rebase_delta {
     int32_t n_manifests;
 } rebase_delta;
 
-/* In arena. CONFLICT: the snapshot cannot be understood; its manifests leave out files of the
- * parent's or say more than were there. sent outlives the result. */
+/* In arena. CONFLICT: its manifests say what a snapshot on this parent alone does not. sent
+ * outlives the result. */
 tarn_code rebase_delta_find(tarn_arena *arena, tarn_store *store, const sent_snapshot *sent,
                             rebase_delta *out, tarn_error *err) TARN_MUST_USE;
 

@@ -6,6 +6,7 @@
 #include "format/avro/avro.h"
 #include "read/scan.h"
 #include "service/file_check.h"
+#include "service/sent_match.h"
 
 typedef struct sent_reader {
     tarn_arena *arena;
@@ -77,6 +78,22 @@ static tarn_code check_listed(const sent_reader *r, const tarn_manifest *m) {
     return TARN_OK;
 }
 
+/* The schema that its files were written with. Readers use the table's own, so that nothing hangs
+ * on it but whether the files are this table's: what cannot be understood is let through. */
+static tarn_code check_header_schema(const sent_reader *r, const tarn_manifest *m,
+                                     const avro_file *file) {
+    tarn_error unused = TARN_ERROR_INIT;
+    tarn_str text;
+    json_value *json;
+    const tarn_schema *schema;
+    if (!avro_file_meta(file, "schema", &text) ||
+        json_parse(r->arena, text, "schema", &json, &unused) != TARN_OK ||
+        schema_from_json(r->arena, json, &schema, &unused) != TARN_OK) {
+        return TARN_OK;
+    }
+    return file_check_columns(r->out->metadata, schema->root, "manifest", m->path, r->err);
+}
+
 /* Tuples are read as the list's spec says, and so they must have been written. */
 static tarn_code check_header(const sent_reader *r, const tarn_manifest *m) {
     tarn_code code = TARN_OK;
@@ -100,50 +117,15 @@ static tarn_code check_header(const sent_reader *r, const tarn_manifest *m) {
     if (avro_file_meta(file, "content", &text) &&
         !str_is(text, m->is_deletes ? "deletes" : "data")) {
         code = lies(r, m, "its content is not what the list says");
+        goto done;
     }
+    TRY(check_header_schema(r, m, file));
 done:
     avro_close(file);
     if (source != NULL) {
         source->close(source);
     }
     return code;
-}
-
-static bool has_field(const tarn_metadata *m, int32_t id) {
-    return (id >= 1 && id <= m->last_column_id) || file_check_reserved(id) ||
-           file_check_field(m, id) != NULL;
-}
-
-static bool counts_known(const tarn_metadata *m, const metric_count *counts, int32_t n) {
-    for (int32_t i = 0; i < n; i++) {
-        if (!has_field(m, counts[i].id)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool bounds_known(const tarn_metadata *m, const metric_bound *bounds, int32_t n) {
-    for (int32_t i = 0; i < n; i++) {
-        if (!has_field(m, bounds[i].id)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Columns that the table never had are another table's. Ids of dropped ones may be gone from its
- * schemas. */
-static bool fields_known(const tarn_metadata *m, const tarn_file *f) {
-    bool known = counts_known(m, f->column_sizes, f->n_column_sizes) &&
-                 counts_known(m, f->value_counts, f->n_value_counts) &&
-                 counts_known(m, f->null_counts, f->n_null_counts) &&
-                 counts_known(m, f->nan_counts, f->n_nan_counts) &&
-                 bounds_known(m, f->lower, f->n_lower) && bounds_known(m, f->upper, f->n_upper);
-    for (int32_t i = 0; i < f->n_equality_ids && known; i++) {
-        known = has_field(m, f->equality_ids[i]);
-    }
-    return known;
 }
 
 static tarn_code check_numbers(const sent_reader *r, const tarn_manifest *m, const tarn_entry *e) {
@@ -179,10 +161,9 @@ static tarn_code check_entry(const sent_reader *r, const tarn_manifest *m, const
         return lies_of(r, m, f, "lies outside the partitions that the list says");
     }
     if (e->status == TARN_ENTRY_ADDED) {
-        if (!fields_known(r->out->metadata, f)) {
-            return lies_of(r, m, f, "has statistics of a column that no schema of the table has");
-        }
         TRY(check_place(r, "file", f->path));
+        code = file_check_entry(r->out->metadata, f, r->err);
+        TRY(code == TARN_OK ? code : err_add(r->err, code, "manifest %.*s", STR_ARG(m->path)));
     }
 done:
     return code;
@@ -368,6 +349,7 @@ static tarn_code compare_lists(sent_reader *r, parent_list *p) {
         if (map_find(&p->by_path, m->path)->value.ptr != NULL &&
             (m->added_files != 0 || m->existing_files != 0)) {
             dropped[s->n_dropped++] = *m;
+            s->understood &= m->key_metadata.data == NULL;
         }
     }
 done:
@@ -429,6 +411,9 @@ static tarn_code read_one(sent_reader *r, const sent_snapshot *before, int32_t n
     TRY(as_invalid(r, code, "manifest list", path));
     TRY(read_parent(r, before, n_before, &parent));
     TRY(compare_lists(r, &parent));
+    if (s->understood) {
+        TRY(sent_match(r->arena, r->store, s, r->err));
+    }
 done:
     if (source != NULL) {
         source->close(source);
@@ -483,7 +468,7 @@ tarn_code sent_snapshots_read(tarn_arena *arena, tarn_store *store, const servic
                               const sent_snapshot **out, int32_t *n, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_metadata *metadata;
-    sent_reader r = {arena, store, places, NULL, err};
+    sent_reader r = {.arena = arena, .store = store, .places = places, .err = err};
     sent_snapshot *all = ARENA_ARRAY(arena, sent_snapshot, (size_t)set->n_changes + 1);
     int32_t count = 0;
     if (all == NULL) {

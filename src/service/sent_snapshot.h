@@ -31,8 +31,9 @@ typedef struct sent_snapshot {
  * INVALID names the file and the place where a list or a manifest of the client's own is not
  * there, cannot be read, lies outside the table and the warehouse, or says what is not so: counts,
  * partition summaries, snapshot ids, sequence numbers, row ids; specs, schemas and fields that the
- * table lacks; tuples that are none of the spec's; added files that lie elsewhere. Manifests that
- * the parent's list has in the same words are not read. Data files are not looked for: a commit
+ * table lacks; tuples that are none of the spec's; added files that lie elsewhere; what
+ * file_check_entry and sent_match refuse. Manifests that the parent's list has in the same words
+ * are not read. Data files are not looked for: a commit
  * may name what its writer reads back later, and a look at each would cost more than the commit.
  * CONFLICT: the parent is not in the table. */
 tarn_code sent_snapshots_read(tarn_arena *arena, tarn_store *store, const service_places *places,

@@ -30,64 +30,6 @@ static bool is_at_home(const tarn_metadata *m, tarn_str path) {
     return false;
 }
 
-static bool has_field(const tarn_metadata *m, int32_t id) {
-    return file_check_field(m, id) != NULL || file_check_reserved(id);
-}
-
-static tarn_code check_counts(const tarn_metadata *m, const tarn_file *f, const char *what,
-                              const metric_count *counts, int32_t n, tarn_error *err) {
-    for (int32_t i = 0; i < n; i++) {
-        if (!has_field(m, counts[i].id)) {
-            return err_set(err, TARN_INVALID,
-                           "file %.*s has %s of field %d, which no schema of the table has",
-                           STR_ARG(f->path), what, counts[i].id);
-        }
-        if (counts[i].count < 0) {
-            return err_set(err, TARN_INVALID, "file %.*s has %lld %s of field %d", STR_ARG(f->path),
-                           (long long)counts[i].count, what, counts[i].id);
-        }
-    }
-    return TARN_OK;
-}
-
-static tarn_code check_bounds(const tarn_metadata *m, const tarn_file *f,
-                              const metric_bound *bounds, int32_t n, tarn_error *err) {
-    for (int32_t i = 0; i < n; i++) {
-        tarn_value value;
-        const tarn_field *field = type_find_id(metadata_schema(m)->root, bounds[i].id);
-        if (!has_field(m, bounds[i].id)) {
-            return err_set(err, TARN_INVALID,
-                           "file %.*s has a bound of field %d, which no schema of the table has",
-                           STR_ARG(f->path), bounds[i].id);
-        }
-        if (field != NULL && type_width(field->type) > 0 &&
-            value_from_binary(field->type, bounds[i].bytes, &value, err) != TARN_OK) {
-            return err_set(err, TARN_INVALID, "file %.*s has a bound of field %d that is no %s",
-                           STR_ARG(f->path), bounds[i].id, type_kind_name(field->type->kind));
-        }
-    }
-    return TARN_OK;
-}
-
-static tarn_code check_metrics(const tarn_metadata *m, const tarn_file *f, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    TRY(check_counts(m, f, "a size", f->column_sizes, f->n_column_sizes, err));
-    TRY(check_counts(m, f, "values", f->value_counts, f->n_value_counts, err));
-    TRY(check_counts(m, f, "nulls", f->null_counts, f->n_null_counts, err));
-    TRY(check_counts(m, f, "NaNs", f->nan_counts, f->n_nan_counts, err));
-    TRY(check_bounds(m, f, f->lower, f->n_lower, err));
-    TRY(check_bounds(m, f, f->upper, f->n_upper, err));
-    for (int32_t i = 0; i < f->n_equality_ids; i++) {
-        if (!has_field(m, f->equality_ids[i])) {
-            return err_set(err, TARN_INVALID,
-                           "file %.*s deletes by field %d, which no schema of the table has",
-                           STR_ARG(f->path), f->equality_ids[i]);
-        }
-    }
-done:
-    return code;
-}
-
 static tarn_code check_shape(const tarn_file *f, bool deletes, tarn_error *err) {
     bool vector = f->format == TARN_FORMAT_PUFFIN;
     if (deletes != (f->content != TARN_CONTENT_DATA)) {
@@ -125,7 +67,7 @@ static tarn_code check_file(service_request *r, const tarn_metadata *m, const ta
         return err_set(err, TARN_INVALID, "file %.*s does not lie below the table's location",
                        STR_ARG(f->path));
     }
-    TRY(check_metrics(m, f, err));
+    TRY(file_check_entry(m, f, err));
     TRY(store_stat(r->service->catalog->store, f->path, &info, err));
     if (info.size_bytes != f->size_bytes) {
         code = err_set(err, TARN_INVALID, "file %.*s has %lld bytes, and %lld were said",

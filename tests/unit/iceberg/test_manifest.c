@@ -452,6 +452,10 @@ static void refused_entries(void **state) {
     e.status = TARN_ENTRY_ADDED;
     tuple[0] = value_i32(type_primitive(TARN_INT), 4);
     assert_code(write_manifest(&b, spec, 2, false, &e, 1, &w, &err), TARN_INVALID);
+    e.file.record_count = INT64_MAX / 2; /* two of it could not be counted */
+    tuple[0] = sample_tuple(&b, 1)[0];
+    assert_code(write_manifest(&b, spec, 2, false, &e, 1, &w, &err), TARN_LIMIT);
+    e.file.record_count = 1;
     e.file.n_partition = 0;
     assert_code(write_manifest(&b, spec, 2, false, &e, 1, &w, &err), TARN_INVALID);
     buf_release(&w.buf);
