@@ -154,7 +154,7 @@ uint64_t tarn_env_memory_peak(const tarn_env *env) {
 
 /* Counts bytes in, unless the limit would be passed. The sum is moved by compare-and-swap and not
  * added first and taken back, because a passing overshoot could refuse another thread wrongly. */
-static bool count_in(tarn_env *env, size_t bytes) {
+bool env_count_in(tarn_env *env, size_t bytes) {
     uint64_t limit = env->options.memory_bytes;
     uint_fast64_t now = atomic_load_explicit(&env->now_bytes, memory_order_relaxed);
     uint64_t then;
@@ -173,7 +173,7 @@ static bool count_in(tarn_env *env, size_t bytes) {
     return true;
 }
 
-static void count_out(tarn_env *env, size_t bytes) {
+void env_count_out(tarn_env *env, size_t bytes) {
     atomic_fetch_sub_explicit(&env->now_bytes, bytes, memory_order_relaxed);
 }
 
@@ -193,14 +193,14 @@ static void *alloc_block(tarn_env *env, size_t size_bytes, bool zeroed) {
         return NULL;
     }
     size_t total = size_bytes + HEADER_BYTES;
-    if (!count_in(env, total)) {
+    if (!env_count_in(env, total)) {
         return NULL;
     }
     bool system = env->allocator.alloc == system_alloc;
     void *block =
         zeroed && system ? calloc(1, total) : env->allocator.alloc(env->allocator.ctx, total);
     if (block == NULL) {
-        count_out(env, total);
+        env_count_out(env, total);
         return NULL;
     }
     if (zeroed && !system) {
@@ -232,16 +232,16 @@ void *env_realloc(tarn_env *env, void *ptr, size_t size_bytes) {
     size_t old_total = block_bytes(block);
     size_t new_total = size_bytes + HEADER_BYTES;
     size_t grown = new_total > old_total ? new_total - old_total : 0;
-    if (!count_in(env, grown)) {
+    if (!env_count_in(env, grown)) {
         return NULL;
     }
     void *moved = env->allocator.realloc(env->allocator.ctx, block, old_total, new_total);
     if (moved == NULL) {
-        count_out(env, grown);
+        env_count_out(env, grown);
         return NULL;
     }
     if (new_total < old_total) {
-        count_out(env, old_total - new_total);
+        env_count_out(env, old_total - new_total);
     }
     return open_block(moved, new_total);
 }
@@ -253,7 +253,7 @@ void env_free(tarn_env *env, void *ptr) {
     void *block = (unsigned char *)ptr - HEADER_BYTES;
     size_t total = block_bytes(block);
     env->allocator.free(env->allocator.ctx, block, total);
-    count_out(env, total);
+    env_count_out(env, total);
 }
 
 int64_t env_now_us(tarn_env *env) {

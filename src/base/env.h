@@ -15,6 +15,10 @@ void *env_alloc(tarn_env *env, size_t size_bytes);
 void *env_calloc(tarn_env *env, size_t count, size_t size_bytes); /* zeroed; checks the product */
 void *env_realloc(tarn_env *env, void *ptr, size_t size_bytes);
 void env_free(tarn_env *env, void *ptr);
+/* Memory that another library takes from the system for us, by its size: counted as if it came from
+ * here. false: it would pass the limit, and nothing was counted. */
+bool env_count_in(tarn_env *env, size_t size_bytes);
+void env_count_out(tarn_env *env, size_t size_bytes);
 
 int64_t env_now_us(tarn_env *env); /* since 1970, UTC */
 int64_t env_now_ms(tarn_env *env);

@@ -3,10 +3,10 @@
  * Invariants: halves rise and none of their bitmaps is empty; what positions_read takes was checked
  * to the last byte before CRoaring sees it, because version 0.2 of it believes what it reads.
  *
- * Memory: the list of halves comes from the env. The bitmaps are CRoaring's own, from malloc: the
- * env does not count them (positions_bytes tells their size, so that owners can bound them), and
- * where a container finds no room CRoaring ends the process by a null pointer; whole bitmaps that
- * find none are NOMEM here. */
+ * Memory: the list of halves comes from the env. The bitmaps are CRoaring's own, from malloc (this
+ * version of it takes no other allocator): what they may take is counted in with the env before
+ * they grow, and set right when a quarter of it was guessed. So a limit of the env holds for them;
+ * where the system itself has no memory left, CRoaring ends the process by a null pointer. */
 #include "table/positions.h"
 
 #include <roaring/roaring.h>
@@ -27,10 +27,14 @@
 #define CONTAINERS_MAX     65536u
 #define BITMAP_BYTES_LEAST 8u /* of a bitmap without containers */
 #define VALUES_AT_ONCE     1024
+#define CONTAINER_EXTRA    64u /* memory of a container beside its values, with its two blocks */
+#define VALUE_BYTES_MOST   80u /* what one more value may take: a container of its own */
 
 typedef struct half {
     uint32_t upper;
     roaring_bitmap_t *bits;
+    size_t counted; /* with the env: at least what bits take */
+    size_t known;   /* what they took when that was last looked at */
 } half;
 
 struct tarn_positions {
@@ -39,6 +43,33 @@ struct tarn_positions {
     size_t n_halves;
     size_t cap;
 };
+
+/* ---- memory ---- */
+
+/* What a bitmap takes, rather more: arrays may have room for half as much again. (CRoaring's own
+ * statistics tell kinds of containers apart, but look at each value.) */
+static size_t memory_of(const roaring_bitmap_t *bits) {
+    size_t bytes = roaring_bitmap_portable_size_in_bytes(bits);
+    return sizeof *bits + bytes + bytes / 2 +
+           (size_t)bits->high_low_container.size * CONTAINER_EXTRA;
+}
+
+static tarn_code no_room(tarn_error *err) {
+    return err_set(err, TARN_NOMEM, "out of memory: a set of row positions found no room");
+}
+
+/* After bits grew: small guesses are left, so that looking costs little beside the growing. */
+static void settle(tarn_positions *p, half *h) {
+    if (h->counted - h->known <= h->known / 4 + 256) {
+        return;
+    }
+    size_t now = memory_of(h->bits);
+    if (now < h->counted) {
+        env_count_out(p->env, h->counted - now);
+        h->counted = now;
+    }
+    h->known = h->counted;
+}
 
 tarn_code positions_new(tarn_env *env, tarn_positions **out, tarn_error *err) {
     tarn_positions *p = env_calloc(env, 1, sizeof *p);
@@ -56,6 +87,7 @@ void positions_free(tarn_positions *p) {
     }
     for (size_t i = 0; i < p->n_halves; i++) {
         roaring_bitmap_free(p->halves[i].bits);
+        env_count_out(p->env, p->halves[i].counted);
     }
     env_free(p->env, p->halves);
     env_free(p->env, p);
@@ -81,45 +113,74 @@ static const roaring_bitmap_t *get_half(const tarn_positions *p, uint32_t upper)
     return i < p->n_halves && p->halves[i].upper == upper ? p->halves[i].bits : NULL;
 }
 
-/* Puts bits (taken on success) at index i. */
-static tarn_code insert_half(tarn_positions *p, size_t i, uint32_t upper, roaring_bitmap_t *bits,
-                             tarn_error *err) {
+/* Puts bits at index i: takes them, and what was counted in for them, in any case. */
+static tarn_code put_half(tarn_positions *p, size_t i, uint32_t upper, roaring_bitmap_t *bits,
+                          size_t counted, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (bits == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
     if (p->n_halves == p->cap) {
         size_t cap = p->cap == 0 ? 1 : p->cap * 2;
         half *halves = env_realloc(p->env, p->halves, cap * sizeof *halves);
         if (halves == NULL) {
-            return err_nomem(err);
+            code = err_nomem(err);
+            goto done;
         }
         p->halves = halves;
         p->cap = cap;
     }
     memmove(p->halves + i + 1, p->halves + i, (p->n_halves - i) * sizeof *p->halves);
-    p->halves[i] = (half){upper, bits};
+    p->halves[i] = (half){upper, bits, counted, 0};
     p->n_halves++;
-    return TARN_OK;
+    settle(p, &p->halves[i]);
+    bits = NULL;
+    counted = 0;
+done:
+    if (bits != NULL) {
+        roaring_bitmap_free(bits);
+    }
+    env_count_out(p->env, counted);
+    return code;
 }
 
-/* The bitmap of an upper half, made where there is none: the caller puts a value into it. */
-static tarn_code make_half(tarn_positions *p, uint32_t upper, roaring_bitmap_t **out,
-                           tarn_error *err) {
+/* The half of this upper one, made where there is none: the caller puts a value into it. */
+static tarn_code make_half(tarn_positions *p, uint32_t upper, half **out, tarn_error *err) {
     size_t i = find_half(p, upper);
     if (i == p->n_halves || p->halves[i].upper != upper) {
-        roaring_bitmap_t *bits = roaring_bitmap_create();
-        if (bits == NULL) {
-            return err_nomem(err);
+        if (!env_count_in(p->env, sizeof(roaring_bitmap_t))) {
+            return no_room(err);
         }
-        tarn_code code = insert_half(p, i, upper, bits, err);
+        tarn_code code =
+            put_half(p, i, upper, roaring_bitmap_create(), sizeof(roaring_bitmap_t), err);
         if (code != TARN_OK) {
-            roaring_bitmap_free(bits);
             return code;
         }
     }
-    *out = p->halves[i].bits;
+    *out = &p->halves[i];
     return TARN_OK;
 }
 
 static uint32_t upper_of(int64_t position) {
     return (uint32_t)((uint64_t)position >> 32);
+}
+
+static tarn_code add_values(tarn_positions *p, uint32_t upper, const uint32_t *values, size_t n,
+                            tarn_error *err) {
+    half *h = NULL;
+    if (!env_count_in(p->env, n * VALUE_BYTES_MOST)) {
+        return no_room(err);
+    }
+    tarn_code code = make_half(p, upper, &h, err);
+    if (code != TARN_OK) {
+        env_count_out(p->env, n * VALUE_BYTES_MOST);
+        return code;
+    }
+    h->counted += n * VALUE_BYTES_MOST;
+    roaring_bitmap_add_many(h->bits, n, values);
+    settle(p, h);
+    return TARN_OK;
 }
 
 tarn_code positions_add(tarn_positions *p, const int64_t *positions, size_t n, tarn_error *err) {
@@ -130,37 +191,35 @@ tarn_code positions_add(tarn_positions *p, const int64_t *positions, size_t n, t
         }
     }
     uint32_t values[VALUES_AT_ONCE];
-    for (size_t i = 0; i < n;) {
+    tarn_code code = TARN_OK;
+    for (size_t i = 0; i < n && code == TARN_OK;) {
         uint32_t upper = upper_of(positions[i]);
-        roaring_bitmap_t *bits = NULL;
-        tarn_code code = make_half(p, upper, &bits, err);
-        if (code != TARN_OK) {
-            return code;
-        }
         size_t got = 0;
         do {
             values[got++] = (uint32_t)positions[i++];
         } while (got < VALUES_AT_ONCE && i < n && upper_of(positions[i]) == upper);
-        roaring_bitmap_add_many(bits, got, values);
+        code = add_values(p, upper, values, got, err);
     }
-    return TARN_OK;
+    return code;
 }
 
 tarn_code positions_add_all(tarn_positions *p, const tarn_positions *from, tarn_error *err) {
     for (size_t k = 0; k < from->n_halves; k++) {
-        uint32_t upper = from->halves[k].upper;
-        size_t i = find_half(p, upper);
-        if (i < p->n_halves && p->halves[i].upper == upper) {
-            roaring_bitmap_or_inplace(p->halves[i].bits, from->halves[k].bits);
+        const half *other = &from->halves[k];
+        size_t i = find_half(p, other->upper);
+        bool there = i < p->n_halves && p->halves[i].upper == other->upper;
+        if (!env_count_in(p->env, other->counted)) {
+            return no_room(err);
+        }
+        if (there) {
+            p->halves[i].counted += other->counted;
+            roaring_bitmap_or_inplace(p->halves[i].bits, other->bits);
+            settle(p, &p->halves[i]);
             continue;
         }
-        roaring_bitmap_t *bits = roaring_bitmap_copy(from->halves[k].bits);
-        if (bits == NULL) {
-            return err_nomem(err);
-        }
-        tarn_code code = insert_half(p, i, upper, bits, err);
+        tarn_code code =
+            put_half(p, i, other->upper, roaring_bitmap_copy(other->bits), other->counted, err);
         if (code != TARN_OK) {
-            roaring_bitmap_free(bits);
             return code;
         }
     }
@@ -194,8 +253,7 @@ int64_t positions_max(const tarn_positions *p) {
 size_t positions_bytes(const tarn_positions *p) {
     size_t bytes = sizeof *p + p->cap * sizeof *p->halves;
     for (size_t i = 0; i < p->n_halves; i++) {
-        bytes +=
-            sizeof(roaring_bitmap_t) + roaring_bitmap_portable_size_in_bytes(p->halves[i].bits);
+        bytes += p->halves[i].counted;
     }
     return bytes;
 }
@@ -267,19 +325,26 @@ void positions_list(const tarn_positions *p, int64_t *out) {
 
 /* Puffin spec, "deletion-vector-v1 blob type": number of bitmaps, then for each its upper half and
  * the 32-bit bitmap. Runs make it small, and are made in a copy. */
-static tarn_code write_half(const half *h, tarn_buf *out, tarn_error *err) {
+static tarn_code write_half(tarn_env *env, const half *h, tarn_buf *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (!env_count_in(env, h->counted)) {
+        return no_room(err);
+    }
     roaring_bitmap_t *bits = roaring_bitmap_copy(h->bits);
     if (bits == NULL) {
-        return err_nomem(err);
+        code = err_nomem(err);
+        goto done;
     }
     (void)roaring_bitmap_run_optimize(bits);
     size_t bytes = roaring_bitmap_portable_size_in_bytes(bits);
-    tarn_code code;
     TRY(buf_append(out, &h->upper, sizeof h->upper, err));
     TRY(buf_reserve(out, bytes, err));
     out->len += roaring_bitmap_portable_serialize(bits, (char *)out->data + out->len);
 done:
-    roaring_bitmap_free(bits);
+    if (bits != NULL) {
+        roaring_bitmap_free(bits);
+    }
+    env_count_out(env, h->counted);
     return code;
 }
 
@@ -287,7 +352,7 @@ tarn_code positions_write(const tarn_positions *p, tarn_buf *out, tarn_error *er
     uint64_t n = p->n_halves;
     tarn_code code = buf_append(out, &n, sizeof n, err);
     for (size_t i = 0; code == TARN_OK && i < p->n_halves; i++) {
-        code = write_half(&p->halves[i], out, err);
+        code = write_half(p->env, &p->halves[i], out, err);
     }
     return code;
 }
@@ -445,16 +510,15 @@ static tarn_code read_half(cursor *c, int64_t *before, tarn_positions *p, tarn_e
     if (code != TARN_OK || n_containers == 0) {
         return code;
     }
-    roaring_bitmap_t *bits =
-        roaring_bitmap_portable_deserialize_safe((const char *)bytes, (size_t)(c->at - bytes));
-    if (bits == NULL) {
-        return err_nomem(err);
+    size_t len = (size_t)(c->at - bytes);
+    size_t memory =
+        sizeof(roaring_bitmap_t) + len + len / 2 + (size_t)n_containers * CONTAINER_EXTRA;
+    if (!env_count_in(p->env, memory)) {
+        return no_room(err);
     }
-    code = insert_half(p, p->n_halves, upper, bits, err);
-    if (code != TARN_OK) {
-        roaring_bitmap_free(bits);
-    }
-    return code;
+    return put_half(p, p->n_halves, upper,
+                    roaring_bitmap_portable_deserialize_safe((const char *)bytes, len), memory,
+                    err);
 }
 
 tarn_code positions_read(tarn_env *env, const uint8_t *bytes, size_t len, tarn_positions **out,

@@ -58,6 +58,11 @@ static void test_honours_the_memory_limit(void **state) {
     assert_int_equal(tarn_env_memory_now(env), 1000);
     assert_null(env_alloc(env, 0));
     env_free(env, a);
+    assert_true(env_count_in(env, 700)); /* what others took */
+    assert_false(env_count_in(env, 301));
+    assert_null(env_alloc(env, 300));
+    assert_int_equal(tarn_env_memory_now(env), 700);
+    env_count_out(env, 700);
     test_env_done(env);
 }
 

@@ -140,7 +140,7 @@ static void test_random(void **state) {
             assert_int_equal(positions_has(p, value), have);
             check_clear(p, values, n, value < 0 ? 0 : value - value % 501);
         }
-        assert_true(positions_bytes(p) < 40000 + n * 16);
+        assert_true(positions_bytes(p) < 2000 + n * 100);
         positions_free(p);
         positions_free(other);
     }
@@ -313,6 +313,69 @@ static void test_damaged(void **state) {
     test_env_done(env);
 }
 
+/* A set of n values, each far from the others. */
+static tarn_code fill(tarn_env *env, int64_t n, tarn_positions **out, tarn_error *err) {
+    enum { AT_ONCE = 1000 };
+    int64_t values[AT_ONCE];
+    tarn_positions *p = NULL;
+    tarn_code code = positions_new(env, &p, err);
+    for (int64_t i = 0; i < n && code == TARN_OK; i += AT_ONCE) {
+        for (int64_t k = 0; k < AT_ONCE; k++) {
+            values[k] = (i + k) * 400;
+        }
+        code = positions_add(p, values, AT_ONCE, err);
+    }
+    if (code != TARN_OK) {
+        positions_free(p);
+        return code;
+    }
+    *out = p;
+    return TARN_OK;
+}
+
+/* Sets are counted with the env, whatever way they came, and so kept below its limit. */
+static void test_counted(void **state) {
+    (void)state;
+    enum { N = 400000 };
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_env *env = test_env();
+    tarn_positions *p = NULL;
+    tarn_positions *again = NULL;
+    tarn_buf bytes;
+    buf_init(&bytes, env, 0);
+    assert_ok(fill(env, N, &p, &err));
+    uint64_t whole = tarn_env_memory_now(env);
+    assert_in_range(whole, 2 * N, 8 * N); /* two bytes a value, and parts of containers */
+    assert_in_range(positions_bytes(p), whole - 200, whole);
+    assert_ok(positions_write(p, &bytes, &err));
+    assert_true(tarn_env_memory_peak(env) >= whole * 2); /* it makes a copy */
+    assert_int_equal(tarn_env_memory_now(env) - whole, bytes.cap + 16);
+    assert_ok(positions_read(env, bytes.data, bytes.len, &again, &err));
+    assert_in_range(positions_bytes(again), 2 * N, whole);
+    positions_free(p);
+    assert_ok(positions_new(env, &p, &err));
+    assert_ok(positions_add_all(p, again, &err));
+    assert_in_range(positions_bytes(p), 2 * N, whole);
+    assert_ok(positions_add_all(p, again, &err));
+    assert_in_range(positions_bytes(p), 2 * N, whole);
+    positions_free(again);
+    positions_free(p);
+    buf_release(&bytes);
+    test_env_done(env);
+    tarn_env_options options = TARN_ENV_OPTIONS_INIT;
+    options.memory_bytes = whole / 2;
+    assert_ok(tarn_env_new(&options, &env, &err));
+    assert_code(fill(env, N, &p, &err), TARN_NOMEM);
+    assert_non_null(strstr(err.message, "row positions"));
+    assert_int_equal(tarn_env_memory_now(env), 0);
+    assert_ok(fill(env, N / 3, &p, &err));
+    buf_init(&bytes, env, 0);
+    assert_code(positions_write(p, &bytes, &err), TARN_NOMEM); /* the copy */
+    buf_release(&bytes);
+    positions_free(p);
+    test_env_done(env);
+}
+
 static tarn_code work(tarn_env *env, tarn_error *err) {
     tarn_code code;
     tarn_positions *p = NULL;
@@ -353,7 +416,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),  cmocka_unit_test(test_edges),
         cmocka_unit_test(test_layout),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
