@@ -3,9 +3,11 @@
  * client's list against its parent's -> files that come and go (rebase_delta.h) -> a commit request
  *   -> made on the head like any other, validated against all that came since (write/commit)
  *
- * What is taken: one snapshot, put on one branch, on a parent that is still an ancestor of the
- * branch's head; properties may change besides; every other requirement holds. The server knows the
- * files, not the client's query, so it takes only what holds for every query:
+ * What is taken: a snapshot, put on one branch, on a parent that is still an ancestor of the
+ * branch's head; snapshots on it, one on the other, that are appends (what is right after the first
+ * is right after it wherever it is made); properties may change besides; every other requirement
+ * holds. The server knows the files, not the client's query, so it takes only what holds for every
+ * query:
  *
  *   append: adds data files alone. It read nothing, so nothing that came since matters.
  *
@@ -40,8 +42,9 @@
 typedef struct rebase {
     rebase_commit *commit;
     written_files *files;
-    const tarn_metadata *base;
-    const sent_snapshot *sent;
+    const tarn_metadata *base; /* with the snapshots that were made so far */
+    tarn_str branch;
+    const sent_snapshot *sent; /* that is made now */
     const rebase_delta *delta;
     commit_request request;
     commit_origin origin;
@@ -68,57 +71,74 @@ static const char *operation_of(const tarn_snapshot *s) {
     return NULL;
 }
 
-/* Finds the one snapshot and the one branch; false: the commit is of another kind. */
+/* Finds the snapshots, each with the branch's move to it, and the branch; false: the commit is of
+ * another kind. */
 static bool find_parts(rebase *b) {
-    const tarn_change_set *set = &b->commit->set;
-    const tarn_change *add = NULL;
-    const tarn_change *move = NULL;
+    const rebase_commit *commit = b->commit;
+    const tarn_change_set *set = &commit->set;
+    int32_t n = 0;
+    bool moved = true;
     for (int32_t i = 0; i < set->n_changes; i++) {
         const tarn_change *c = &set->changes[i];
-        if (c->kind == CHANGE_ADD_SNAPSHOT && add == NULL) {
-            add = c;
-        } else if (c->kind == CHANGE_SET_SNAPSHOT_REF && move == NULL) {
-            move = c;
+        if (c->kind == CHANGE_ADD_SNAPSHOT) {
+            if (n >= commit->n_snapshots || commit->snapshots[n].snapshot != c->snapshot ||
+                !commit->snapshots[n].understood) {
+                return false;
+            }
+            n++;
+            moved = false;
+        } else if (c->kind == CHANGE_SET_SNAPSHOT_REF) {
+            if (moved || c->ref.is_tag || (b->branch.len > 0 && !str_eq(b->branch, c->ref.name)) ||
+                c->ref.snapshot_id != commit->snapshots[n - 1].snapshot->snapshot_id) {
+                return false;
+            }
+            b->branch = c->ref.name;
+            moved = true;
         } else if (c->kind != CHANGE_SET_PROPERTIES && c->kind != CHANGE_REMOVE_PROPERTIES) {
             return false;
         }
     }
-    if (add == NULL || move == NULL || move->ref.is_tag || b->commit->n_snapshots != 1 ||
-        move->ref.snapshot_id != add->snapshot->snapshot_id ||
-        b->commit->snapshots[0].snapshot != add->snapshot || !b->commit->snapshots[0].understood) {
-        return false;
-    }
-    b->sent = &b->commit->snapshots[0];
-    b->request.branch = move->ref.name;
-    return true;
+    return n > 0 && n == commit->n_snapshots && moved;
 }
 
-/* Whether its parent is under the branch's head. */
-static bool may_follow(rebase *b) {
+static void begin_request(rebase *b) {
     const tarn_snapshot *s = b->sent->snapshot;
-    const tarn_ref *ref = metadata_ref(b->base, b->request.branch);
+    memset(&b->request, 0, sizeof b->request);
+    memset(&b->origin, 0, sizeof b->origin);
     b->origin.operation = operation_of(s);
     b->origin.snapshot_id = s->snapshot_id;
     b->origin.schema_id = s->schema_id;
+    b->request.branch = b->branch;
     b->request.origin = &b->origin;
     b->request.from_snapshot_id = s->parent_id;
     b->request.summary = s->summary;
+}
+
+/* Whether its parent is under the branch's head; of a later one, whether that is the one before. */
+static bool may_follow(const rebase *b) {
+    const tarn_snapshot *s = b->sent->snapshot;
+    const tarn_ref *ref = metadata_ref(b->base, b->branch);
     if (b->origin.operation == NULL || (ref != NULL && ref->is_tag) ||
         metadata_schema_by_id(b->base, s->schema_id) == NULL ||
         metadata_snapshot_by_id(b->base, s->snapshot_id) != NULL) {
         return false;
     }
+    const bool append = strcmp(b->origin.operation, "append") == 0;
+    if (b->sent != b->commit->snapshots) {
+        return append && s->parent_id == b->sent[-1].snapshot->snapshot_id;
+    }
     return s->parent_id == TARN_NO_SNAPSHOT
-               ? strcmp(b->origin.operation, "append") == 0
+               ? append
                : ref != NULL && metadata_is_ancestor(b->base, ref->snapshot_id, s->parent_id);
 }
 
-/* All but where the branch stood. */
+/* All but where the branch stood: elsewhere refs stand as they are said to. */
 static tarn_code check_others(const rebase *b) {
     const tarn_change_set *set = &b->commit->set;
     for (int32_t i = 0; i < set->n_requirements; i++) {
-        tarn_change_set one = {1, &set->requirements[i], 0, NULL};
-        if (set->requirements[i].kind != REQUIRE_REF_SNAPSHOT_ID) {
+        const tarn_requirement *r = &set->requirements[i];
+        tarn_change_set one = {1, r, 0, NULL};
+        if (r->kind != REQUIRE_REF_SNAPSHOT_ID || !str_eq(r->text, b->branch)) {
             tarn_code code = change_check(b->base, &one, b->err);
             if (code != TARN_OK) {
                 return code;
@@ -191,8 +211,12 @@ static tarn_code rule_append(rebase *b) {
     }
     b->request.kind = COMMIT_FAST_APPEND;
     b->request.allow_empty = true;
-    b->origin.manifests = d->manifests;
-    b->origin.n_manifests = d->n_manifests;
+    /* The client has read a list that another snapshot stands on, and may remember manifests by
+     * their paths: under a new sequence number they are new ones. */
+    if (b->sent == &b->commit->snapshots[b->commit->n_snapshots - 1]) {
+        b->origin.manifests = d->manifests;
+        b->origin.n_manifests = d->n_manifests;
+    }
     return TARN_OK;
 }
 
@@ -352,8 +376,9 @@ static tarn_code hand_over(const rebase *b, const commit_maker *maker) {
     return TARN_OK;
 }
 
-/* The client's changes with this snapshot for its own. */
-static tarn_code swap_snapshot(const rebase *b, const tarn_snapshot *made, tarn_change_set *out) {
+/* The client's changes with these snapshots for its own. */
+static tarn_code swap_snapshots(const rebase *b, const tarn_snapshot *const *made,
+                                tarn_change_set *out) {
     const tarn_change_set *set = &b->commit->set;
     tarn_change *changes = ARENA_ARRAY(b->files->arena, tarn_change, (size_t)set->n_changes);
     if (changes == NULL) {
@@ -362,7 +387,7 @@ static tarn_code swap_snapshot(const rebase *b, const tarn_snapshot *made, tarn_
     for (int32_t i = 0; i < set->n_changes; i++) {
         changes[i] = set->changes[i];
         if (changes[i].kind == CHANGE_ADD_SNAPSHOT) {
-            changes[i].snapshot = made;
+            changes[i].snapshot = *made++;
         }
     }
     memset(out, 0, sizeof *out); /* its requirements were checked */
@@ -371,10 +396,9 @@ static tarn_code swap_snapshot(const rebase *b, const tarn_snapshot *made, tarn_
     return TARN_OK;
 }
 
-static tarn_code make_snapshot(const rebase *b, tarn_change_set *out) {
+static tarn_code make_snapshot(const rebase *b, tarn_snapshot **made) {
     tarn_code code = TARN_OK;
     commit_maker *maker = NULL;
-    tarn_snapshot *made;
     tarn_change_set step;
     tarn_outcome_kind outcome = TARN_NOT_COMMITTED;
     TRY(commit_maker_new(b->commit->arena->env, b->files->store, &b->request, &maker, b->err));
@@ -383,9 +407,8 @@ static tarn_code make_snapshot(const rebase *b, tarn_change_set *out) {
         code = refuse(b, "it changes nothing");
         goto done;
     }
-    TRY(copy_snapshot(b, step.changes[0].snapshot, &made));
-    TRY(swap_snapshot(b, made, out));
     TRY(hand_over(b, maker));
+    TRY(copy_snapshot(b, step.changes[0].snapshot, made));
     outcome = TARN_OUTCOME_UNKNOWN; /* what it wrote is looked after elsewhere */
 done:
     commit_maker_end(maker, outcome);
@@ -404,32 +427,66 @@ static tarn_code as_conflict(const rebase *b, tarn_code code) {
 
 static tarn_code find_delta(rebase *b) {
     rebase_commit *c = b->commit;
+    const ptrdiff_t i = b->sent - c->snapshots;
     tarn_code code = TARN_OK;
-    if (c->delta == NULL) {
+    if (c->deltas == NULL) {
+        c->deltas = ARENA_ARRAY(c->arena, rebase_delta *, (size_t)c->n_snapshots);
+        if (c->deltas == NULL) {
+            return err_nomem(b->err);
+        }
+        memset(c->deltas, 0, (size_t)c->n_snapshots * sizeof *c->deltas);
+    }
+    if (c->deltas[i] == NULL) {
         rebase_delta *delta = ARENA_NEW(c->arena, rebase_delta);
         if (delta == NULL) {
             return err_nomem(b->err);
         }
         TRY(as_conflict(b, rebase_delta_find(c->arena, b->files->store, b->sent, delta, b->err)));
-        c->delta = delta;
+        c->deltas[i] = delta;
     }
-    b->delta = c->delta;
+    b->delta = c->deltas[i];
 done:
     return code;
+}
+
+/* The table with this snapshot, for the one that stands on it. */
+static tarn_code step_on(rebase *b, const tarn_snapshot *made) {
+    tarn_change changes[2] = {{.kind = CHANGE_ADD_SNAPSHOT, .snapshot = made},
+                              {.kind = CHANGE_SET_SNAPSHOT_REF}};
+    const tarn_change_set set = {.n_changes = 2, .changes = changes};
+    const tarn_ref *ref = metadata_ref(b->base, b->branch);
+    changes[1].ref = ref != NULL ? *ref : (tarn_ref){b->branch, 0, false, -1, -1, -1};
+    changes[1].ref.snapshot_id = made->snapshot_id;
+    return change_apply(b->files->arena, b->base, &set, made->timestamp_ms, &b->base, b->err);
+}
+
+static tarn_code refuse_kind(const rebase *b, const tarn_metadata *base) {
+    tarn_code code = change_check(base, &b->commit->set, b->err);
+    return code != TARN_OK ? code : refuse(b, "it is of a kind that cannot be put on another");
 }
 
 tarn_code rebase_make(rebase_commit *commit, written_files *files, const tarn_metadata *base,
                       tarn_change_set *out, tarn_error *err) {
     rebase b = {.commit = commit, .files = files, .base = base, .err = err};
     tarn_code code = TARN_OK;
-    if (!find_parts(&b) || !may_follow(&b)) {
-        code = change_check(base, &commit->set, err);
-        return code != TARN_OK ? code : refuse(&b, "it is of a kind that cannot be put on another");
+    tarn_snapshot **made =
+        ARENA_ARRAY(files->arena, tarn_snapshot *, (size_t)commit->n_snapshots + 1);
+    if (made == NULL) {
+        return err_nomem(err);
     }
-    TRY(check_others(&b));
-    TRY(find_delta(&b));
-    TRY(make_request(&b));
-    TRY(as_conflict(&b, make_snapshot(&b, out)));
+    TRY(find_parts(&b) ? check_others(&b) : refuse_kind(&b, base));
+    for (int32_t i = 0; i < commit->n_snapshots; i++) {
+        b.sent = &commit->snapshots[i];
+        begin_request(&b);
+        TRY(may_follow(&b) ? TARN_OK : refuse_kind(&b, base));
+        TRY(find_delta(&b));
+        TRY(make_request(&b));
+        TRY(as_conflict(&b, make_snapshot(&b, &made[i])));
+        if (i + 1 < commit->n_snapshots) {
+            TRY(step_on(&b, made[i]));
+        }
+    }
+    TRY(swap_snapshots(&b, (const tarn_snapshot *const *)made, out));
 done:
     return code;
 }

@@ -13,15 +13,15 @@ typedef struct rebase_commit {
     tarn_change_set set;
     const sent_snapshot *snapshots; /* that it adds; as read when it came */
     int32_t n_snapshots;
-    tarn_arena *arena; /* lives as long as the commit: what is found out later goes there */
-    rebase_delta *delta;
+    tarn_arena *arena;     /* lives as long as the commit: what is found out later goes there */
+    rebase_delta **deltas; /* NULL, or one a snapshot, once it was found */
 } rebase_commit;
 
-/* The same commit on base, where that is proven to mean the same. The snapshot keeps its id,
- * schema and summary; its manifest list, sequence number, row ids, time and totals are new. Files
- * are written through `files`, not yet synced, and are the caller's to discard where the changes
- * are not committed, also after a failure here. CONFLICT (as change_check says it) where it is not
- * so. */
+/* The same commit on base, where that is proven to mean the same. The snapshots keep their
+ * ids, schemas and summaries; manifest lists, sequence numbers, row ids, times and totals are new.
+ * Files are written through `files`, not yet synced, and are the caller's to discard where the
+ * changes are not committed, also after a failure here. CONFLICT (as change_check says it) where it
+ * is not so. */
 tarn_code rebase_make(rebase_commit *commit, written_files *files, const tarn_metadata *base,
                       tarn_change_set *out, tarn_error *err) TARN_MUST_USE;
 

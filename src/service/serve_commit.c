@@ -18,7 +18,7 @@ static bool is_late(const tarn_metadata *base, const tarn_change_set *set) {
 tarn_code rest_read_sent(service_request *r, const tarn_metadata *base, rebase_commit *commit,
                          tarn_error *err) {
     commit->arena = &r->arena;
-    commit->delta = NULL;
+    commit->deltas = NULL;
     return sent_snapshots_read(&r->arena, r->service->catalog->store, &r->service->places, base,
                                &commit->set, &commit->snapshots, &commit->n_snapshots, err);
 }

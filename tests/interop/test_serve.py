@@ -144,18 +144,49 @@ def many_writers():
     with Workshop() as shop, Server(shop) as server:
         catalog = server.catalog()
         catalog.create_namespace("ns")
-        catalog.create_table("ns.t", schema=rows().schema)
+        catalog.create_table("ns.t", schema=rows().schema, properties={"commit.retry.num-retries": "0"})
 
         def write(writer):
             mine = server.catalog()
             for i in range(APPENDS):
-                mine.load_table("ns.t").append(rows(writer * 100 + i))
+                table = mine.load_table("ns.t")
+                if writer % 2:
+                    table.append(rows(writer * 100 + i))
+                else:  # two snapshots in one commit
+                    with table.transaction() as both:
+                        both.append(rows(writer * 100 + i))
+                        both.append(rows(writer * 100 + i + 50))
 
         with concurrent.futures.ThreadPoolExecutor(WRITERS) as pool:
             for future in [pool.submit(write, writer) for writer in range(WRITERS)]:
                 future.result()
         ids = sorted(catalog.load_table("ns.t").scan().to_arrow()["id"].to_pylist())
-        equal(ids, sorted(w * 100 + i for w in range(WRITERS) for i in range(APPENDS)))
+        equal(ids, sorted(w * 100 + i + more for w in range(WRITERS) for i in range(APPENDS) for more in ((0,) if w % 2 else (0, 50))))
+
+
+def transactions_on_a_stale_head():
+    """Several snapshots in one commit, made on a head that has gone: an overwrite (what it deletes, then what it adds) among them."""
+    from pyiceberg.exceptions import CommitFailedException
+    with Workshop() as shop, Server(shop) as server:
+        catalog = server.catalog()
+        catalog.create_namespace("ns")
+        for level in ("serializable", "snapshot"):
+            name = "ns." + level
+            catalog.create_table(name, schema=rows().schema, properties={"commit.retry.num-retries": "0", **{
+                "write.%s.isolation-level" % what: level for what in ("delete", "update", "merge")}}).append(rows(1))
+            late, twice = catalog.load_table(name), catalog.load_table(name)
+            catalog.load_table(name).append(rows(2))
+            with twice.transaction() as both:
+                both.append(rows(3))
+                both.append(rows(4))
+            try:
+                late.overwrite(rows(5), overwrite_filter="id < 3")
+                done = True
+            except CommitFailedException:
+                done = False
+            equal((done, sorted(row["id"] for row in shop.cat(name).rows)),
+                  (True, [2, 3, 4, 5]) if level == "snapshot" else (False, [1, 2, 3, 4]))
+            equal(len(catalog.load_table(name).snapshots()), 6 if done else 4)
 
 
 def wrong_requests():
@@ -608,6 +639,7 @@ def wrong_starts():
 
 
 CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
+         transactions_on_a_stale_head,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
          duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, lies_are_refused,
          wrong_starts]

@@ -9,6 +9,7 @@ typedef struct bench {
     tarn_env *env;
     table_case c;
     late_client late;
+    commit_maker *second; /* of a snapshot on the client's first */
     tarn_file old[2], added[2], deletes[2];
     tarn_entry removed[2], removed_deletes[2];
     tarn_str referenced[1];
@@ -154,6 +155,7 @@ static void make(bench *b) {
 }
 
 static void bench_end(bench *b) {
+    commit_maker_end(b->second, TARN_OUTCOME_UNKNOWN);
     late_done(&b->late);
     case_done(&b->c);
     test_env_done(b->env);
@@ -167,7 +169,7 @@ static void is_taken(bench *b, const char *live) {
     }
     tarn_table_version *now = case_load(&b->c);
     assert_int_equal(now->metadata->current_snapshot_id,
-                     b->late.sent.set.changes[0].snapshot->snapshot_id);
+                     b->late.sent.snapshots[b->late.sent.n_snapshots - 1].snapshot->snapshot_id);
     table_version_release(now);
     list_live(b, got);
     assert_string_equal(got, live);
@@ -546,12 +548,94 @@ static void test_what_may_come_with_it(void **state) {
     is_refused(&b, "requirement failed");
 }
 
+/* ---- several snapshots ---- */
+
+/* One more, on the one that is made, sent with it. */
+static void make_second(bench *b, commit_kind kind) {
+    tarn_error err = TARN_ERROR_INIT;
+    const tarn_metadata *m;
+    tarn_change_set step;
+    static tarn_file file;
+    static tarn_entry removed;
+    static commit_request r;
+    file = commit_file(&b->c, "second", 1, 2);
+    removed = commit_entry(b->old[1]);
+    r = commit_of(kind, &file, kind == COMMIT_DELETE_FILES ? 0 : 1);
+    r.removed = &removed;
+    r.n_removed = kind == COMMIT_DELETE_FILES;
+    r.from_snapshot_id = b->late.sent.set.changes[0].snapshot->snapshot_id;
+    assert_ok(change_apply(&b->c.arena, b->late.base->metadata, &b->late.sent.set,
+                           env_now_ms(b->env), &m, &err));
+    assert_ok(commit_maker_new(b->env, b->c.catalog->store, &r, &b->second, &err));
+    assert_ok(commit_maker_attempt(b->second, m, &step, &err));
+    assert_int_equal(step.n_changes, 2);
+    memcpy(more_changes(b, 2) + 2, step.changes, 2 * sizeof *step.changes);
+}
+
+static void test_appends_on_the_first(void **state) {
+    static const char *const merge[] = {"commit.manifest.min-count-to-merge", "2", NULL};
+    bench b;
+    (void)state;
+    for (int32_t version = 2; version <= 3; version++) {
+        for (int merges = 0; merges < 2; merges++) {
+            bench_begin(&b, version, merges ? merge : NULL);
+            read_now(&b);
+            adds(&b, "mine", 1, 5);
+            b.late.request.kind = COMMIT_FAST_APPEND;
+            make(&b);
+            make_second(&b, merges ? COMMIT_MERGE_APPEND : COMMIT_FAST_APPEND);
+            commit_append_file(&b.c, "c", 1);
+            is_taken(&b, " a@1 b@2 c@3 mine@4 second@5");
+        }
+    }
+
+    bench_begin(&b, 2, NULL); /* what is called an overwrite, such as PyIceberg's */
+    read_now(&b);
+    removes(&b, 0);
+    make(&b);
+    make_second(&b, COMMIT_FAST_APPEND);
+    others_rewrite(&b, 1, "b2");
+    is_taken(&b, " b2@3 second@5");
+
+    bench_begin(&b, 2, NULL);
+    read_now(&b);
+    removes(&b, 0);
+    make(&b);
+    make_second(&b, COMMIT_FAST_APPEND);
+    commit_append_file(&b.c, "c", 2);
+    is_refused(&b, "c.parquet");
+}
+
+static void test_others_on_the_first(void **state) {
+    bench b;
+    (void)state;
+    bench_begin(&b, 2, NULL); /* it could not be held against what came since */
+    read_now(&b);
+    adds(&b, "mine", 1, 5);
+    b.late.request.kind = COMMIT_FAST_APPEND;
+    make(&b);
+    make_second(&b, COMMIT_DELETE_FILES);
+    commit_append_file(&b.c, "c", 1);
+    is_refused(&b, "branch or tag main has changed");
+
+    bench_begin(&b, 2, NULL); /* it is left beside the branch */
+    read_now(&b);
+    adds(&b, "mine", 1, 5);
+    b.late.request.kind = COMMIT_FAST_APPEND;
+    make(&b);
+    make_second(&b, COMMIT_FAST_APPEND);
+    b.late.sent.set.n_changes--;
+    commit_append_file(&b.c, "c", 1);
+    is_refused(&b, "branch or tag main has changed");
+}
+
 static void test_other_requirements_hold(void **state) {
     bench b;
     static const tarn_requirement wrong[] = {
         {REQUIRE_CURRENT_SCHEMA_ID, {NULL, 0}, 7},
         {REQUIRE_DEFAULT_SPEC_ID, {NULL, 0}, 7},
         {REQUIRE_LAST_ASSIGNED_FIELD_ID, {NULL, 0}, 7},
+        {REQUIRE_REF_SNAPSHOT_ID, {"side", 4}, 7},
         {REQUIRE_UUID, {"00000000-0000-0000-0000-000000000000", 36}, 0},
     };
     (void)state;
@@ -636,6 +720,8 @@ int main(void) {
         cmocka_unit_test(test_whole_partitions),
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_what_may_come_with_it),
+        cmocka_unit_test(test_appends_on_the_first),
+        cmocka_unit_test(test_others_on_the_first),
         cmocka_unit_test(test_other_requirements_hold),
         cmocka_unit_test(test_its_parent_is_below_the_head),
         cmocka_unit_test(test_branches_are_apart),
