@@ -33,8 +33,9 @@ struct compact_merge {
 };
 
 void compact_begin(compact_work *w, tarn_env *env, tarn_store *store, service_counters *counters,
-                   commit_job *jobs) {
+                   file_index *index, commit_job *jobs) {
     memset(w, 0, sizeof *w);
+    w->index = index;
     w->env = env;
     w->store = store;
     w->counters = counters;
@@ -45,6 +46,52 @@ void compact_begin(compact_work *w, tarn_env *env, tarn_store *store, service_co
         job->lie = NULL;
         job->unit = 0;
     }
+}
+
+/* ---- files are sent once ---- */
+
+/* A table that wanted it once is followed on: what was merged away may still be sent again. */
+tarn_code compact_round_begin(compact_work *w, const tarn_metadata *base, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    bool wanted;
+    w->follows = false;
+    if (w->index == NULL || w->counters == NULL) {
+        return TARN_OK;
+    }
+    wanted =
+        properties_bool(&base->properties, COMPACT_PROPERTY, false, &wanted, NULL) == TARN_OK &&
+        wanted;
+    if (wanted || w->index->begun) {
+        TRY(file_index_follow(w->index, w->store, base, err));
+        w->follows = true;
+    }
+done:
+    return code;
+}
+
+/* As an id's: taken back by a rollback, or of another branch, it does not count. */
+static bool counts(const tarn_metadata *m, tarn_str branch, int64_t id) {
+    const tarn_ref *ref = metadata_ref(m, branch);
+    return id != TARN_NO_SNAPSHOT &&
+           (metadata_snapshot_by_id(m, id) == NULL ||
+            (ref != NULL &&
+             (ref->snapshot_id == id || metadata_is_ancestor(m, ref->snapshot_id, id))));
+}
+
+tarn_code compact_check_file(const compact_work *w, const tarn_metadata *m, tarn_str branch,
+                             tarn_str path, tarn_error *err) {
+    int64_t by;
+    if (file_index_merged(w->index, path, &by)) {
+        return err_set(err, TARN_INVALID,
+                       "file %.*s was sent before, and merged into others by snapshot %lld",
+                       STR_ARG(path), (long long)by);
+    }
+    if (file_index_has(w->index, path, &by) && counts(m, branch, by)) {
+        return err_set(err, TARN_INVALID,
+                       "file %.*s is in the table already: snapshot %lld added it", STR_ARG(path),
+                       (long long)by);
+    }
+    return TARN_OK;
 }
 
 /* ---- merging ---- */
@@ -66,9 +113,31 @@ typedef struct job_files {
     int32_t n;
 } job_files;
 
+/* What the table may have already is left alone; what is not there is refused. */
+static tarn_code list_file(compact_work *w, commit_job *job, int32_t file, job_files *out,
+                           tarn_error *err) {
+    const tarn_file *f = &job->request->added[file];
+    tarn_error own = TARN_ERROR_INIT;
+    bool fresh = false;
+    tarn_code code = file_index_fresh(w->index, w->store, f->path, &fresh, &own);
+    if (code == TARN_OK && fresh) {
+        out->inputs[out->n] = (compact_input){job, file};
+        out->files[out->n++] = f;
+    } else if (code == TARN_NOT_FOUND && job->lie == NULL) {
+        tarn_error *lie = ARENA_NEW(&w->arena, tarn_error);
+        if (lie == NULL) {
+            return err_nomem(err);
+        }
+        *lie = own;
+        job->lie = lie;
+    }
+    return TARN_OK;
+}
+
 /* The files of jobs that were not looked at before. */
 static tarn_code list_files(compact_work *w, commit_job *const *jobs, int32_t n, job_files *out,
                             tarn_error *err) {
+    tarn_code code = TARN_OK;
     size_t total = 0;
     memset(out, 0, sizeof *out);
     for (int32_t i = 0; i < n; i++) {
@@ -84,12 +153,12 @@ static tarn_code list_files(compact_work *w, commit_job *const *jobs, int32_t n,
     }
     for (int32_t i = 0; i < n; i++) {
         for (int32_t k = 0; !jobs[i]->seen && k < jobs[i]->request->n_added; k++) {
-            out->inputs[out->n] = (compact_input){jobs[i], k};
-            out->files[out->n++] = &jobs[i]->request->added[k];
+            TRY(list_file(w, jobs[i], k, out, err));
         }
         jobs[i]->seen = true;
     }
-    return TARN_OK;
+done:
+    return code;
 }
 
 static tarn_code new_merge(compact_work *w, const tarn_metadata *m, const job_files *all,
@@ -238,54 +307,81 @@ done:
 /* ---- units ---- */
 
 static bool may_take(const compact_work *w, const tarn_metadata *m, const compact_merge *merge) {
-    bool may = merge->done && merge->schema_id == m->current_schema_id &&
+    bool may = merge->done && w->follows && merge->schema_id == m->current_schema_id &&
                str_eq(merge->table_uuid, m->table_uuid);
     for (int32_t i = 0; may && i < merge->n; i++) {
-        may = merge->inputs[i].job->unit == w->unit;
+        may = merge->inputs[i].job->unit == w->unit &&
+              !file_index_has(w->index, merge->files[i]->path, NULL);
     }
     return may;
 }
 
-tarn_code compact_take(compact_work *w, const tarn_metadata *m, commit_job *const *jobs, int32_t n,
-                       tarn_arena *arena, tarn_file **out, int32_t *n_out, int32_t *n_merged,
-                       tarn_error *err) {
-    size_t total = 0;
-    *out = NULL;
-    *n_out = *n_merged = 0;
-    w->unit++;
-    for (int32_t i = 0; i < n; i++) {
-        jobs[i]->unit = w->unit;
-        total += (size_t)jobs[i]->request->n_added;
+static tarn_code list_taken(compact_work *w, tarn_arena *arena, compact_taken *out,
+                            tarn_error *err) {
+    tarn_str *paths = ARENA_ARRAY(arena, tarn_str, (size_t)out->n_merged);
+    int32_t n = 0;
+    if (paths == NULL) {
+        return err_nomem(err);
     }
-    for (compact_merge *merge = w->merges; merge != NULL; merge = merge->next) {
-        if (may_take(w, m, merge)) {
-            merge->taken_by = w->unit;
-            *n_merged += merge->n;
+    for (const compact_merge *merge = w->merges; merge != NULL; merge = merge->next) {
+        for (int32_t i = 0; merge->taken_by == w->unit && i < merge->n; i++) {
+            paths[n++] = merge->files[i]->path;
         }
     }
-    if (*n_merged == 0) {
-        return TARN_OK;
+    return file_index_text(arena, paths, n, &out->paths, err);
+}
+
+static tarn_code list_unit(compact_work *w, commit_job *const *jobs, int32_t n, tarn_arena *arena,
+                           compact_taken *out, tarn_error *err) {
+    size_t total = 0;
+    for (int32_t i = 0; i < n; i++) {
+        total += (size_t)jobs[i]->request->n_added;
     }
     tarn_file *files = ARENA_ARRAY(arena, tarn_file, total);
     if (files == NULL) {
-        compact_untake(w);
         return err_nomem(err);
     }
     for (int32_t i = 0; i < n; i++) {
         for (int32_t k = 0; k < jobs[i]->request->n_added; k++) {
             const compact_merge *merge = jobs[i]->merged != NULL ? jobs[i]->merged[k] : NULL;
             if (merge == NULL || merge->taken_by != w->unit) {
-                files[(*n_out)++] = jobs[i]->request->added[k];
+                files[out->n_files++] = jobs[i]->request->added[k];
             }
         }
     }
     for (const compact_merge *merge = w->merges; merge != NULL; merge = merge->next) {
         for (int32_t i = 0; merge->taken_by == w->unit && i < merge->made.n_files; i++) {
-            files[(*n_out)++] = merge->made.files[i];
+            files[out->n_files++] = merge->made.files[i];
         }
     }
-    *out = files;
+    out->files = files;
     return TARN_OK;
+}
+
+tarn_code compact_take(compact_work *w, const tarn_metadata *m, commit_job *const *jobs, int32_t n,
+                       tarn_arena *arena, compact_taken *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    memset(out, 0, sizeof *out);
+    w->unit++;
+    for (int32_t i = 0; i < n; i++) {
+        jobs[i]->unit = w->unit;
+    }
+    for (compact_merge *merge = w->merges; merge != NULL; merge = merge->next) {
+        if (may_take(w, m, merge)) {
+            merge->taken_by = w->unit;
+            out->n_merged += merge->n;
+        }
+    }
+    if (out->n_merged == 0) {
+        return TARN_OK;
+    }
+    TRY(list_unit(w, jobs, n, arena, out, err));
+    TRY(list_taken(w, arena, out, err));
+done:
+    if (code != TARN_OK) {
+        compact_untake(w);
+    }
+    return code;
 }
 
 void compact_untake(compact_work *w) {
@@ -304,17 +400,48 @@ void compact_round_end(compact_work *w, tarn_outcome_kind outcome) {
     }
 }
 
-void compact_end(compact_work *w) {
+/* An original that somebody named all the same, or of which that is not certain, stays. */
+static bool may_remove(const compact_work *w, tarn_str path) {
+    bool fresh = false;
+    return w->follows && env_now_us(w->env) - w->swap_us <= COMPACT_REMOVE_US &&
+           file_index_fresh(w->index, w->store, path, &fresh, NULL) == TARN_OK && fresh;
+}
+
+static void end_merged(compact_work *w, const compact_merge *merge) {
+    int64_t made = 0;
+    int32_t left = 0;
+    for (int32_t i = 0; i < merge->made.n_files; i++) {
+        made += merge->made.files[i].size_bytes;
+    }
+    counters_merged(w->counters, merge->n, merge->bytes, merge->made.n_files, made);
+    for (int32_t i = 0; i < merge->n; i++) {
+        if (may_remove(w, merge->files[i]->path)) {
+            store_discard(w->store, merge->files[i]->path);
+        } else {
+            left++;
+        }
+    }
+    if (left > 0) {
+        env_log(w->env, TARN_LOG_WARN, "service", "compact", "originals-left=%d", left);
+    }
+}
+
+static bool took_any(const compact_work *w) {
+    const compact_merge *merge = w->merges;
+    while (merge != NULL && !(merge->done && merge->taken_by != 0)) {
+        merge = merge->next;
+    }
+    return merge != NULL && w->committed;
+}
+
+void compact_end(compact_work *w, const tarn_metadata *m) {
+    tarn_error err = TARN_ERROR_INIT;
+    if (took_any(w)) { /* others' snapshots may have come into it */
+        w->follows = m != NULL && file_index_follow(w->index, w->store, m, &err) == TARN_OK;
+    }
     for (compact_merge *merge = w->merges; merge != NULL; merge = merge->next) {
         if (merge->done && w->committed && merge->taken_by != 0) {
-            int64_t made = 0;
-            for (int32_t i = 0; i < merge->made.n_files; i++) {
-                made += merge->made.files[i].size_bytes;
-            }
-            counters_merged(w->counters, merge->n, merge->bytes, merge->made.n_files, made);
-            for (int32_t i = 0; i < merge->n; i++) {
-                store_discard(w->store, merge->files[i]->path);
-            }
+            end_merged(w, merge);
         } else if (merge->done && !merge->may_be_there) {
             write_result_remove(w->store, &merge->made);
         }

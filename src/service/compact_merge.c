@@ -124,7 +124,11 @@ static tarn_code copy_file(file_merge *w, int32_t number, tarn_error *err) {
     memset(&batch, 0, sizeof batch);
     options.wanted = metadata_schema(w->in->metadata)->root;
     options.name_mapping = w->name_mapping;
-    TRY(file_scan_open(w->env, w->store, file, w->spec, &options, &scan, err));
+    code = file_scan_open(w->env, w->store, file, w->spec, &options, &scan, err);
+    if (code == TARN_NOT_FOUND) {
+        w->liar = number;
+    }
+    TRY(code);
     if (has_lineage(scan)) {
         code = err_set(err, TARN_UNSUPPORTED, "file %.*s holds the ids of its rows",
                        STR_ARG(file->path));
@@ -168,7 +172,7 @@ tarn_code compact_merge_files(tarn_env *env, tarn_store *store, const compact_in
         write_result_remove(store, out);
     }
 done:
-    *liar = code == TARN_INVALID ? w.liar : -1;
+    *liar = code == TARN_INVALID || code == TARN_NOT_FOUND ? w.liar : -1;
     data_writer_free(w.writer);
     partitioner_free(w.partitioner);
     arena_release(&w.arena);

@@ -15,7 +15,7 @@ typedef struct compact_input_files {
 
 /* Fewer files than there were, with as many rows as all said; entries in arena. After a failure
  * nothing is left of it, and where it is one file that is not what was said of it (rows, partition,
- * nulls in a required column: INVALID) *liar is its number, else -1. */
+ * nulls in a required column: INVALID; it is not there: NOT_FOUND) *liar is its number, else -1. */
 tarn_code compact_merge_files(tarn_env *env, tarn_store *store, const compact_input_files *in,
                               tarn_arena *arena, write_result *out, int32_t *liar,
                               tarn_error *err) TARN_MUST_USE;

@@ -125,18 +125,9 @@ tarn_code compact_plan(tarn_arena *arena, const tarn_metadata *m, const compact_
                        tarn_error *err) {
     tarn_code code = TARN_OK;
     planner p = {.arena = arena, .policy = policy};
-    tarn_map paths; /* to how often they come */
-    map_init(&paths, arena);
     map_init(&p.keys, arena);
     for (int32_t i = 0; i < n; i++) {
-        map_entry *e = map_put(&paths, files[i]->path, NULL);
-        if (e == NULL) {
-            return err_nomem(err);
-        }
-        e->value.i64++;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        if (can_merge(m, policy, files[i]) && map_find(&paths, files[i]->path)->value.i64 == 1) {
+        if (can_merge(m, policy, files[i])) {
             TRY(add_file(&p, files[i], i, err));
         }
     }

@@ -29,8 +29,8 @@ typedef struct compact_set {
     int64_t bytes, rows;
 } compact_set;
 
-/* Sets of min_files or more, none larger than the target; whatever is in none stays as it is. A
- * path that comes twice is in none. In arena. */
+/* Sets of min_files or more, none larger than the target; whatever is in none stays as it is. In
+ * arena. */
 tarn_code compact_plan(tarn_arena *arena, const tarn_metadata *m, const compact_policy *policy,
                        const tarn_file *const *files, int32_t n, compact_set **out, int32_t *n_out,
                        tarn_error *err) TARN_MUST_USE;

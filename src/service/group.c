@@ -35,6 +35,7 @@ typedef struct group_round {
     written_files files; /* of jobs that make their changes themselves */
     group_unit *units;
     tarn_map ids;      /* of this round's requests, to their jobs */
+    tarn_map paths;    /* of the files that they add, by hash, to the same */
     commit_job **open; /* appends that wait to be joined */
     int32_t n_open, open_cap;
 } group_round;
@@ -110,13 +111,14 @@ static bool agree(const commit_request *a, const commit_request *b) {
            str_eq(a->table_uuid, b->table_uuid) && same_properties(&a->summary, &b->summary);
 }
 
-/* The summary says how many files others stand for. */
-static tarn_code count_merged(group_round *rd, int32_t n_merged, commit_request *out,
-                              tarn_error *err) {
+/* The summary says how many files others stand for, the manifest list which. */
+static tarn_code tell_merged(group_round *rd, const compact_taken *taken, commit_request *out,
+                             tarn_error *err) {
     const tarn_properties *before = &out->summary;
     tarn_property *items = ARENA_ARRAY(&rd->arena, tarn_property, (size_t)before->count + 1);
-    char *text = arena_printf(&rd->arena, "%d", n_merged);
-    if (items == NULL || text == NULL) {
+    tarn_property *paths = ARENA_NEW(&rd->arena, tarn_property);
+    char *text = arena_printf(&rd->arena, "%d", taken->n_merged);
+    if (items == NULL || paths == NULL || text == NULL) {
         return err_nomem(err);
     }
     if (before->count > 0) {
@@ -124,6 +126,8 @@ static tarn_code count_merged(group_round *rd, int32_t n_merged, commit_request 
     }
     items[before->count] = (tarn_property){STR(COMPACT_SUMMARY), str_of(text)};
     out->summary = (tarn_properties){before->count + 1, items};
+    *paths = (tarn_property){STR(FILE_INDEX_KEY), taken->paths};
+    out->list_properties = (tarn_properties){1, paths};
     return TARN_OK;
 }
 
@@ -132,13 +136,12 @@ static tarn_code join_files(group_round *rd, commit_job *const *jobs, int32_t n,
                             commit_request *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     int64_t total = 0;
-    tarn_file *files;
-    int32_t n_files, n_merged;
-    TRY(compact_take(rd->compact, rd->now, jobs, n, &rd->arena, &files, &n_files, &n_merged, err));
-    if (files != NULL) {
-        out->added = files;
-        out->n_added = n_files;
-        return count_merged(rd, n_merged, out, err);
+    compact_taken taken;
+    TRY(compact_take(rd->compact, rd->now, jobs, n, &rd->arena, &taken, err));
+    if (taken.files != NULL) {
+        out->added = taken.files;
+        out->n_added = taken.n_files;
+        return tell_merged(rd, &taken, out, err);
     }
     if (n == 1) {
         return TARN_OK;
@@ -149,7 +152,7 @@ static tarn_code join_files(group_round *rd, commit_job *const *jobs, int32_t n,
     if (total > INT32_MAX / 2) {
         return err_set(err, TARN_LIMIT, "a group of appends had %lld files", (long long)total);
     }
-    files = ARENA_ARRAY(&rd->arena, tarn_file, (size_t)total);
+    tarn_file *files = ARENA_ARRAY(&rd->arena, tarn_file, (size_t)total);
     if (files == NULL) {
         return err_nomem(err);
     }
@@ -218,7 +221,7 @@ done:
  * is refused, and how many are left is given. */
 static int32_t compact_open(group_round *rd) {
     int32_t n = 0;
-    if (rd->group->counters != NULL && rd->n_open > 0 && may_share(rd->open[0]->request)) {
+    if (rd->compact->follows && rd->n_open > 0 && may_share(rd->open[0]->request)) {
         compact_jobs(rd->compact, rd->now, rd->open, rd->n_open);
     }
     for (int32_t i = 0; i < rd->n_open; i++) {
@@ -268,6 +271,14 @@ static tarn_code open_unit(group_round *rd, commit_job *job, tarn_error *err) {
     return TARN_OK;
 }
 
+static tarn_code search_before(const group_round *rd, const commit_job *job, int64_t *snapshot_id,
+                               tarn_error *err) {
+    const commit_group *g = rd->group;
+    return commit_index_search(g->env, g->catalog->store, rd->base->metadata,
+                               branch_of(job->request), str_of(job->request->commit_id),
+                               snapshot_id, err);
+}
+
 /* Whether it was done before, by a snapshot or (*twin) by a job of this round. */
 static tarn_code find_before(group_round *rd, commit_job *job, int64_t *snapshot_id,
                              const commit_job **twin, tarn_error *err) {
@@ -284,8 +295,7 @@ static tarn_code find_before(group_round *rd, commit_job *job, int64_t *snapshot
     tarn_str id = str_of(request->commit_id);
     *snapshot_id = commit_index_find(g->index, m, branch_of(request), id);
     if (*snapshot_id == TARN_NO_SNAPSHOT && (job->resent || job->absent.len > 0)) {
-        TRY(commit_index_search(g->env, g->catalog->store, m, branch_of(request), id, snapshot_id,
-                                err));
+        TRY(search_before(rd, job, snapshot_id, err));
     }
     if (*snapshot_id != TARN_NO_SNAPSHOT) {
         goto done;
@@ -297,6 +307,52 @@ static tarn_code find_before(group_round *rd, commit_job *job, int64_t *snapshot
     *twin = added ? NULL : e->value.ptr;
     e->value.ptr = added ? job : e->value.ptr;
 done:
+    return code;
+}
+
+/* Whether a file of the job was sent before (compact.h, invariant 5). */
+static tarn_code check_sent_once(group_round *rd, commit_job *job, tarn_error *err) {
+    const commit_request *r = job->request;
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; rd->compact->follows && i < r->n_added; i++) {
+        bool added;
+        uint64_t hash = file_index_hash(r->added[i].path);
+        tarn_str key = arena_str(&rd->arena, str_make((const char *)&hash, sizeof hash));
+        map_entry *e = key.data != NULL ? map_put(&rd->paths, key, &added) : NULL;
+        if (e == NULL) {
+            return err_nomem(err);
+        }
+        const commit_job *other = e->value.ptr;
+        if (!added && (other == job || other->code == TARN_OK)) {
+            return err_set(err, TARN_INVALID, "file %.*s is sent twice", STR_ARG(r->added[i].path));
+        }
+        e->value.ptr = job;
+        TRY(compact_check_file(rd->compact, rd->base->metadata, branch_of(r), r->added[i].path,
+                               err));
+    }
+done:
+    return code;
+}
+
+/* The same for a job of this id, which may be known no more: it is looked for everywhere before
+ * anybody is refused. */
+static tarn_code check_files(group_round *rd, commit_job *job, tarn_error *err) {
+    tarn_error none = TARN_ERROR_INIT;
+    tarn_code code = check_sent_once(rd, job, err);
+    if (code != TARN_INVALID || job->request->commit_id == NULL || job->resent) {
+        return code;
+    }
+    TRY(search_before(rd, job, &job->snapshot_id, &none));
+    if (job->snapshot_id != TARN_NO_SNAPSHOT) {
+        job->repeated = true;
+        err_reset(err);
+        return TARN_OK;
+    }
+    code = TARN_INVALID;
+done:
+    if (code != TARN_OK && code != TARN_INVALID) {
+        *err = none;
+    }
     return code;
 }
 
@@ -314,6 +370,10 @@ static void apply_request(group_round *rd, commit_job *job) {
     }
     if (job->absent.len > 0) {
         code = err_set(&job->err, TARN_INVALID, "file %.*s does not exist", STR_ARG(job->absent));
+        goto done;
+    }
+    TRY(check_files(rd, job, &job->err));
+    if (job->repeated) {
         goto done;
     }
     if (rd->n_open > 0 && !(may_share(job->request) && agree(job->request, rd->open[0]->request))) {
@@ -429,6 +489,7 @@ static tarn_code begin_round(group_round *rd, const commit_job *jobs, tarn_error
         rd->current = true;
     }
     rd->now = rd->base->metadata;
+    TRY(compact_round_begin(rd->compact, rd->now, err));
     if (has_requests(jobs)) {
         TRY(commit_index_follow(g->index, g->catalog->store, rd->now, err));
     }
@@ -469,6 +530,7 @@ static tarn_code run_round(group_round *rd, commit_job *jobs, tarn_error *err) {
     }
     if (rd->n_changes > 0) {
         trim(rd, &plan);
+        rd->compact->swap_us = env_now_us(g->env);
         TRY(swap(rd, &outcome, &version, err));
         trim_files(g->env, g->catalog->store, &plan);
     } else {
@@ -490,7 +552,7 @@ void group_run(commit_group *g, commit_job *jobs) {
     tarn_error err = TARN_ERROR_INIT;
     tarn_code code = TARN_CONFLICT;
     compact_work compact;
-    compact_begin(&compact, g->env, g->catalog->store, g->counters, jobs);
+    compact_begin(&compact, g->env, g->catalog->store, g->counters, g->files, jobs);
     for (int attempt = 1; attempt <= MAX_ATTEMPTS && code == TARN_CONFLICT; attempt++) {
         group_round rd;
         memset(&rd, 0, sizeof rd);
@@ -498,6 +560,7 @@ void group_run(commit_group *g, commit_job *jobs) {
         rd.compact = &compact;
         arena_init(&rd.arena, g->env);
         map_init(&rd.ids, &rd.arena);
+        map_init(&rd.paths, &rd.arena);
         rd.files.arena = &rd.arena;
         rd.files.store = g->catalog->store;
         if (attempt > 2) { /* another service moves the pointer */
@@ -515,5 +578,5 @@ void group_run(commit_group *g, commit_job *jobs) {
             job->err = err;
         }
     }
-    compact_end(&compact);
+    compact_end(&compact, g->known != NULL ? g->known->metadata : NULL);
 }

@@ -3,6 +3,7 @@
 #define SERVICE_GROUP_H
 
 #include "service/commit_index.h"
+#include "service/file_index.h"
 #include "service/queue.h"
 
 typedef struct commit_group {
@@ -10,8 +11,9 @@ typedef struct commit_group {
     tarn_catalog *catalog;
     const tarn_ident *table;
     commit_index *index;
-    tarn_table_version *known;  /* in: last seen, or NULL; out: seen now, or NULL. Owned. */
-    service_counters *counters; /* NULL: nothing is compacted */
+    tarn_table_version *known; /* in: last seen, or NULL; out: seen now, or NULL. Owned. */
+    service_counters *counters;
+    file_index *files; /* NULL, as counters: nothing is compacted */
 } commit_group;
 
 /* Fills every job's outcome. */

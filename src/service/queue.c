@@ -22,8 +22,9 @@ typedef struct commit_queue {
     int users;                /* callers that hold it: whose jobs wait or are being decided */
     uint64_t used;
     tarn_table_version *known; /* NULL: nothing */
-    commit_index index;        /* the leader's */
-    int64_t swap_us;           /* when the last group began; 0: it was small */
+    commit_index index;        /* the leader's, as the next */
+    file_index files;
+    int64_t swap_us; /* when the last group began; 0: it was small */
     struct commit_queue *next;
 } commit_queue;
 
@@ -59,6 +60,7 @@ static void drop_queue(commit_queues *q, commit_queue *queue) {
     *at = queue->next;
     table_version_release(queue->known);
     commit_index_release(&queue->index);
+    file_index_release(&queue->files);
     env_free(q->env, queue->key);
     env_free(q->env, queue);
 }
@@ -79,6 +81,7 @@ static commit_queue *add_queue(commit_queues *q, char *key) {
     if (queue != NULL) {
         queue->key = key;
         commit_index_init(&queue->index, q->env);
+        file_index_init(&queue->files, q->env);
         queue->next = q->queues;
         q->queues = queue;
         q->idle++; /* until it is taken */
@@ -173,7 +176,8 @@ static void lead(commit_queues *q, commit_queue *queue, const tarn_ident *table,
     int64_t began_us = env_now_us(q->env);
     (void)pthread_mutex_lock(&q->lock);
     commit_job *jobs = take_jobs(queue, &n);
-    commit_group group = {q->env, q->catalog, table, &queue->index, queue->known, q->counters};
+    commit_group group = {q->env,       q->catalog,  table,        &queue->index,
+                          queue->known, q->counters, &queue->files};
     if (group.known != NULL) {
         (void)table_version_keep(group.known);
     }

@@ -24,10 +24,10 @@ POLICY = {"tarn.compact-before-commit": "true"}
 PARTS = 4
 
 
-def make_table(server, partitioned=False, name="t", **properties):
+def make_table(server, partitioned=False, name="t", before="true", **properties):
     server.ask("POST", "/v1/namespaces", {"namespace": ["ns"]})
     body = {"name": name, "schema": {"type": "struct", "schema-id": 0, "fields": FIELDS},
-            "properties": dict(POLICY, **{"tarn.compact-before-commit." + k.replace("_", "-"): v for k, v in properties.items()})}
+            "properties": dict(POLICY if before else {}, **{"tarn.compact-before-commit." + k.replace("_", "-"): v for k, v in properties.items()})}
     if partitioned:
         body["partition-spec"] = {"spec-id": 0, "fields": [{"source-id": 1, "field-id": 1000, "transform": "truncate[1000]", "name": "p"}]}
     status, answer, _ = server.ask("POST", "/v1/namespaces/ns/tables", body)
@@ -124,6 +124,44 @@ def two_servers():
         shop.tarn("check", "--deep", "ns.t")
 
 
+def files_are_sent_once():
+    """What comes again under another id is refused by name, by the server that took it, by another, after a restart, and where both are
+    sent at once: rows are there once, and no file that the table names is gone."""
+    with Workshop() as shop:
+        with Server(shop) as server:
+            location = make_table(server, before=None)
+            old = [make_file(location, [i]) for i in range(4)]
+            for i, file in enumerate(old[:2]):
+                equal(server.ask("POST", RESULTS, append(file, "old-%d" % i))[0], 200)
+            change = {"requirements": [], "updates": [{"action": "set-properties", "updates": POLICY}]}
+            equal(server.ask("POST", "/v1/namespaces/ns/tables/t", change)[0], 200)
+        with Server(shop) as one, Server(shop) as two:
+            both = append(old[0], "new-0")
+            both["data-files"].append(old[2])
+            for server, body in ((one, both), (two, append(old[1], "new-1")), (two, append(dict(old[1], **{
+                    "file-path": "file:" + old[1]["file-path"]}), "new-2", share=False))):
+                status, answer, _ = server.ask("POST", RESULTS, body)
+                assert status == 400 and body["data-files"][0]["file-path"] + " is in the table already" in answer["error"]["message"], answer
+            equal(server.ask("POST", RESULTS, append(old[0], "old-0"))[1]["repeated"], True)
+            together = append(old[2], "new-3")
+            together["data-files"].append(old[3])
+            equal(one.ask("POST", RESULTS, together)[0], 200)
+            assert not os.path.exists(old[2]["file-path"])
+            status, answer, _ = two.ask("POST", RESULTS, append(old[3], "new-4"))
+            assert status == 400 and old[3]["file-path"] in answer["error"]["message"], answer
+            files = [make_file(location, [i]) for i in range(4, 64)]
+            work = [(server, append(file, name + file["file-path"][-20:])) for file in files for server, name in ((one, "x"), (two, "y"))]
+            with concurrent.futures.ThreadPoolExecutor(40) as pool:
+                answers = list(pool.map(lambda w: w[0].ask("POST", RESULTS, w[1])[0], work))
+            for i in range(0, len(answers), 2):
+                equal(sorted(answers[i:i + 2]), [200, 400])
+            equal(ids(one), list(range(64)))
+            equal(files_in(location), live_files(two))
+            assert {f["file-path"] for f in old[:2]} <= live_files(two)
+            assert compacted(one) > 2
+        shop.tarn("check", "--deep", "ns.t")
+
+
 def lies_are_refused():
     """What only reading shows: rows of another partition, and an Avro file with other rows than were said."""
     import fastavro
@@ -207,7 +245,7 @@ def killed_servers():
         shop.tarn("check", "--deep", "ns.t")
 
 
-CASES = [many_writers, several_tables, two_servers, lies_are_refused, killed_servers]
+CASES = [many_writers, several_tables, two_servers, files_are_sent_once, lies_are_refused, killed_servers]
 
 
 def main():

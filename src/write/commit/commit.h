@@ -105,6 +105,7 @@ typedef struct commit_request {
      * make every later metadata document longer). */
     const tarn_str *shared_ids;
     int32_t n_shared_ids;
+    tarn_properties list_properties; /* more entries of that header, which who knows them reads */
     /* Asked with the base of every attempt before anything is made of it; its error ends the
      * commit. NULL: nothing to ask. With check_each the answer matters for the very base that is
      * swapped, and what entries of summary hold may be set by it: a catalog with batch commit is

@@ -373,11 +373,18 @@ static tarn_code write_list(commit_attempt *a, const tarn_snapshot *s, tarn_str 
     tarn_code code = TARN_OK;
     io_sink *sink = NULL;
     manifest_list_options options;
-    tarn_property ids;
+    const tarn_properties *more = &work->request->list_properties;
+    tarn_property *extra = ARENA_ARRAY(&work->arena, tarn_property, (size_t)more->count + 1);
+    if (extra == NULL) {
+        return err_nomem(err);
+    }
     memset(&options, 0, sizeof options);
+    options.extra = (tarn_properties){more->count, extra};
+    for (int32_t i = 0; i < more->count; i++) {
+        extra[i] = more->items[i];
+    }
     if (work->request->n_shared_ids > 0) {
-        TRY(put_shared_ids(a, &ids, err));
-        options.extra = (tarn_properties){1, &ids};
+        TRY(put_shared_ids(a, &extra[options.extra.count++], err));
     }
     char *name = arena_printf(&work->arena, "snap-%lld-%d-%s.avro", (long long)work->snapshot_id,
                               work->attempt, work->uuid);

@@ -15,6 +15,7 @@ typedef struct compact_case {
     table_case c;
     proxy_catalog proxy;
     commit_index index;
+    file_index files;
     service_counters counters;
     commit_group group;
     tarn_table_version *base; /* that files are written for */
@@ -44,7 +45,9 @@ static inline void compact_open_on(compact_case *g, tarn_env *env, case_kind kin
     g->proxy.before = compact_rival;
     g->proxy.ctx = g;
     commit_index_init(&g->index, env);
-    g->group = (commit_group){env, &g->proxy.base, &g->c.ident, &g->index, NULL, &g->counters};
+    file_index_init(&g->files, env);
+    g->group =
+        (commit_group){env, &g->proxy.base, &g->c.ident, &g->index, NULL, &g->counters, &g->files};
     g->base = case_load(&g->c);
 }
 
@@ -60,6 +63,7 @@ static inline void compact_close(compact_case *g) {
     table_version_release(g->base);
     table_version_release(g->group.known);
     commit_index_release(&g->index);
+    file_index_release(&g->files);
     case_done(&g->c);
 }
 

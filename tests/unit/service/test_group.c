@@ -83,7 +83,7 @@ static void on_tables_with(const char *const *properties, story tell) {
             g.proxy.before = rival_appends;
             g.proxy.ctx = &g;
             commit_index_init(&g.index, env);
-            g.group = (commit_group){env, &g.proxy.base, &g.c.ident, &g.index, NULL, NULL};
+            g.group = (commit_group){env, &g.proxy.base, &g.c.ident, &g.index, NULL, NULL, NULL};
             tell(&g);
             let_go(&g);
             table_version_release(g.group.known);
@@ -263,7 +263,7 @@ static void test_group_lost_swap(void **state) {
     case_table(&g.c, 2, SCHEMA, "p", NULL);
     proxy_init(&g.proxy, g.c.catalog);
     commit_index_init(&g.index, env);
-    g.group = (commit_group){env, &g.proxy.base, &g.c.ident, &g.index, NULL, NULL};
+    g.group = (commit_group){env, &g.proxy.base, &g.c.ident, &g.index, NULL, NULL, NULL};
     tell_lost_swap(&g);
     let_go(&g);
     table_version_release(g.group.known);

@@ -226,7 +226,7 @@ static void open_history(history *h, tarn_env *env, uint64_t seed) {
         l->proxy.before = come_between;
         l->proxy.ctx = l;
         commit_index_init(&l->index, env);
-        l->group = (commit_group){env, &l->proxy.base, &h->c.ident, &l->index, NULL, NULL};
+        l->group = (commit_group){env, &l->proxy.base, &h->c.ident, &l->index, NULL, NULL, NULL};
     }
 }
 

@@ -71,7 +71,7 @@ static bool fail_at(uint64_t k) {
     case_open(&m.c, env, CASE_DIR_MEMORY);
     case_table(&m.c, 2, "p int, v string", "p", policy);
     commit_index_init(&m.index, env);
-    m.group = (commit_group){env, m.c.catalog, &m.c.ident, &m.index, NULL, NULL};
+    m.group = (commit_group){env, m.c.catalog, &m.c.ident, &m.index, NULL, NULL, NULL};
     make_jobs(&m);
     atomic_store(&plan.count, 0);
     plan.fail_at = k;
