@@ -1,13 +1,14 @@
 /* dml/key_index.c - key -> (data file, position) on RocksDB.
  *
- *   put, remove -> rows (memory) -> apply -> one batch (few changes) or one sorted file (many),
- *                                            which holds the changes and the snapshot id both
- *   find        -> rows -> RocksDB, keys in order, side by side on the pool
+ *   put, remove -> layers (memory) -> settled, now and then -> one batch (few changes) or one
+ * sorted file (many), which holds the changes and the snapshot id both find        -> layers ->
+ * RocksDB, keys in order, side by side on the pool
  *
- * One write to RocksDB is all or nothing, and so a kill leaves the snapshot before or the one
- * after. Where the changes of one checkpoint outgrow their share of memory, they are written early
- * as a sorted file that also says "dirty"; an index that is found dirty is emptied. What is in
- * RocksDB:
+ * Rows that change soon change again soon, so what settled stays in memory for a while: most keys
+ * are found there, and RocksDB hears of the last word only. One write to RocksDB is all or nothing,
+ * and so a kill leaves an earlier snapshot. Where changes that wait outgrow their share of memory,
+ * they are written early as a sorted file that also says "dirty"; an index that is found dirty is
+ * emptied. What is in RocksDB:
  *
  *   00 00              state: dirty or not, snapshot id, the next file number
  *   00 'f' number path data files by number
@@ -23,7 +24,7 @@
 #ifdef TARN_ROCKSDB
 #include "base/num.h"
 #include "base/pool.h"
-#include "dml/key_overlay.h"
+#include "dml/key_layers.h"
 #include "dml/rocksdb_calls.h"
 #include "iceberg/metadata.h"
 
@@ -33,6 +34,7 @@
 #define BATCH_CHANGES   20000 /* up to here one write batch is faster than a file */
 #define FIND_AT_ONCE    128   /* keys of one call of RocksDB */
 #define FIND_CHUNK      1024  /* keys of one piece of work of the pool */
+#define MOST_UNWRITTEN  64    /* snapshots that only memory knows, so that a kill costs little */
 #define MOST_LEVEL0     24    /* sorted files that wait for compaction, before writes wait for it */
 #define FILTER_BITS     10.0
 #define OPEN_FILES      1000
@@ -57,10 +59,11 @@ struct key_index {
     rocksdb_writeoptions_t *write_options;
     int64_t snapshot_id;
     int32_t next_file;
-    bool dirty;        /* RocksDB holds changes of a checkpoint that was not applied */
+    int32_t dirty;     /* RocksDB holds changes of this many steps that did not settle */
+    int32_t unwritten; /* snapshots that only memory knows */
     key_overlay files; /* path -> number, not yet in RocksDB */
     int32_t first_new; /* number of the first of them: the others follow */
-    key_overlay rows;  /* key -> location */
+    key_layers layers; /* key -> location */
     tarn_buf probe;    /* keys with their prefix */
     key_item *items;   /* keys that only RocksDB may know */
     size_t cap_items;
@@ -217,8 +220,9 @@ static tarn_code put_identity(key_index *index, tarn_error *err) {
 static tarn_code start_empty(key_index *index, tarn_error *err) {
     tarn_code code = TARN_OK;
     index->snapshot_id = TARN_NO_SNAPSHOT;
-    index->dirty = false;
-    overlay_reset(&index->rows);
+    index->dirty = 0;
+    index->unwritten = 0;
+    layers_release(&index->layers);
     overlay_reset(&index->files);
     index->first_new = index->next_file;
     TRY(destroy_db(index, err));
@@ -329,7 +333,7 @@ static void free_index(key_index *index) {
         rocksdb()->writeoptions_destroy(index->write_options);
     }
     overlay_release(&index->files);
-    overlay_release(&index->rows);
+    layers_release(&index->layers);
     buf_release(&index->probe);
     buf_release(&index->identity);
     env_free(index->env, index->items);
@@ -353,7 +357,7 @@ tarn_code key_index_open(tarn_env *env, const key_index_options *options, key_in
     buf_init(&index->identity, env, 0);
     buf_init(&index->probe, env, 0);
     overlay_init(&index->files, env);
-    overlay_init(&index->rows, env);
+    layers_init(&index->layers, env);
     TRY(set_identity(index, options, err));
     TRY(set_paths(index, options->dir, err));
     TRY(rocksdb_load(err));
@@ -365,17 +369,6 @@ done:
         free_index(index);
     }
     return code;
-}
-
-void key_index_close(key_index *index) {
-    tarn_error err = TARN_ERROR_INIT;
-    if (index == NULL) {
-        return;
-    }
-    if (index->scratch && destroy_db(index, &err) != TARN_OK) {
-        env_log(index->env, TARN_LOG_WARN, "dml", "key_index_left", "%s", err.message);
-    }
-    free_index(index);
 }
 
 int64_t key_index_snapshot(const key_index *index) {
@@ -424,14 +417,14 @@ static void batch_overlay(rocksdb_writebatch_t *batch, const key_overlay *o) {
 }
 
 /* Few changes: one batch in the log, synced. */
-static tarn_code write_batch(key_index *index, int64_t snapshot_id, tarn_error *err) {
+static tarn_code write_batch(key_index *index, const key_overlay *rows, tarn_error *err) {
     tarn_code code = TARN_OK;
     uint8_t state[STATE_BYTES];
     char *text = NULL;
     tarn_buf key;
     rocksdb_writebatch_t *batch = rocksdb()->writebatch_create();
     buf_init(&key, index->env, 0);
-    write_state(index, false, snapshot_id, state);
+    write_state(index, false, index->snapshot_id, state);
     rocksdb()->writebatch_put(batch, KEY_STATE.data, KEY_STATE.len, (const char *)state,
                               STATE_BYTES);
     for (size_t i = 0; i < index->files.n; i++) {
@@ -439,7 +432,7 @@ static tarn_code write_batch(key_index *index, int64_t snapshot_id, tarn_error *
         rocksdb()->writebatch_put(batch, (const char *)key.data, key.len, "", 0);
     }
     batch_overlay(batch, &index->files);
-    batch_overlay(batch, &index->rows);
+    batch_overlay(batch, rows);
     rocksdb()->write(index->db, index->write_options, batch, &text);
     if (text != NULL) {
         code = fail(index, &text, "writing", err);
@@ -466,8 +459,9 @@ static void add_sorted(rocksdb_sstfilewriter_t *writer, const key_overlay *o, co
 }
 
 /* All of a sorted file, in order: state, files by number, files by path, keys. */
-static tarn_code fill_sorted(key_index *index, rocksdb_sstfilewriter_t *writer,
-                             const uint8_t *state, tarn_error *err) {
+static tarn_code fill_sorted(key_index *index, const key_overlay *changes,
+                             rocksdb_sstfilewriter_t *writer, const uint8_t *state,
+                             tarn_error *err) {
     tarn_code code = TARN_OK;
     char *text = NULL;
     key_item *files = NULL;
@@ -475,7 +469,7 @@ static tarn_code fill_sorted(key_index *index, rocksdb_sstfilewriter_t *writer,
     tarn_buf key;
     buf_init(&key, index->env, 0);
     TRY(overlay_sorted(&index->files, &files, err));
-    TRY(overlay_sorted(&index->rows, &rows, err));
+    TRY(overlay_sorted(changes, &rows, err));
     rocksdb()->sstfilewriter_open(writer, index->pending_path, &text);
     if (text == NULL) {
         rocksdb()->sstfilewriter_put(writer, KEY_STATE.data, KEY_STATE.len, (const char *)state,
@@ -486,7 +480,7 @@ static tarn_code fill_sorted(key_index *index, rocksdb_sstfilewriter_t *writer,
         rocksdb()->sstfilewriter_put(writer, (const char *)key.data, key.len, "", 0, &text);
     }
     add_sorted(writer, &index->files, files, &text);
-    add_sorted(writer, &index->rows, rows, &text);
+    add_sorted(writer, changes, rows, &text);
     if (text == NULL) {
         rocksdb()->sstfilewriter_finish(writer, &text);
     }
@@ -527,7 +521,8 @@ done:
 }
 
 /* Many changes: one sorted file, taken in whole. */
-static tarn_code write_sorted(key_index *index, bool dirty, int64_t snapshot_id, tarn_error *err) {
+static tarn_code write_sorted(key_index *index, const key_overlay *changes, bool dirty,
+                              tarn_error *err) {
     tarn_code code = TARN_OK;
     uint8_t state[STATE_BYTES];
     char *text = NULL;
@@ -535,8 +530,8 @@ static tarn_code write_sorted(key_index *index, bool dirty, int64_t snapshot_id,
     rocksdb_envoptions_t *env_options = rocksdb()->envoptions_create();
     rocksdb_sstfilewriter_t *writer = rocksdb()->sstfilewriter_create(env_options, index->options);
     const char *path = index->pending_path;
-    write_state(index, dirty, snapshot_id, state);
-    TRY(fill_sorted(index, writer, state, err));
+    write_state(index, dirty, dirty ? TARN_NO_SNAPSHOT : index->snapshot_id, state);
+    TRY(fill_sorted(index, changes, writer, state, err));
     rocksdb()->ingestexternalfileoptions_set_move_files(ingest, 1);
     rocksdb()->ingest_external_file_cf(index->db, index->family, &path, 1, ingest, &text);
     if (text != NULL) {
@@ -551,43 +546,122 @@ done:
     return code;
 }
 
-static void forget_written(key_index *index) {
+static void forget_written(key_index *index, key_overlay *changes) {
+    overlay_release(changes);
     overlay_reset(&index->files);
-    overlay_reset(&index->rows);
     index->first_new = index->next_file;
 }
 
-static tarn_code spill(key_index *index, tarn_error *err) {
+/* Early, since memory holds no more: what waits, in its order. */
+static tarn_code spill_one(key_index *index, key_overlay *changes, tarn_error *err) {
     tarn_code code = TARN_OK;
-    index->dirty = true; /* also where it fails in the middle: nothing is known of the folder */
-    TRY(write_sorted(index, true, TARN_NO_SNAPSHOT, err));
-    forget_written(index);
+    if (changes->n > 0) {
+        TRY(write_sorted(index, changes, true, err));
+        forget_written(index, changes);
+    }
 done:
+    return code;
+}
+
+static tarn_code write_settled(key_index *index, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    key_overlay *settled = &index->layers.settled;
+    if (settled->n + index->files.n <= BATCH_CHANGES) {
+        TRY(write_batch(index, settled, err));
+    } else {
+        TRY(write_sorted(index, settled, false, err));
+    }
+    index->unwritten = 0;
+    forget_written(index, settled);
+done:
+    return code;
+}
+
+static size_t share_of(const key_index *index) {
+    size_t share = index->memory_bytes / 16 * 3;
+    return share < MOST_CHANGES ? share : MOST_CHANGES;
+}
+
+/* What settled goes first: it leaves the index whole. */
+static tarn_code make_room(key_index *index, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    key_layers *l = &index->layers;
+    if (l->settled.n > 0 && index->dirty == 0) {
+        return write_settled(index, err);
+    }
+    index->dirty = l->n_steps + 1; /* also where it fails in the middle: nothing is known of the
+                                      folder */
+    TRY(spill_one(index, &l->settled, err));
+    for (int32_t i = 0; i < l->n_steps; i++) {
+        TRY(spill_one(index, &l->steps[i], err));
+    }
+    TRY(spill_one(index, &l->now, err));
+done:
+    return code;
+}
+
+tarn_code key_index_step(key_index *index, tarn_error *err) {
+    return layers_step(&index->layers, err);
+}
+
+tarn_code key_index_settle(key_index *index, int32_t n, int64_t snapshot_id, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    key_layers *l = &index->layers;
+    if (n < 0 || n > l->n_steps) {
+        return err_set(err, TARN_INVALID, "key index %s: %d steps settled, of %d", index->dir, n,
+                       l->n_steps);
+    }
+    code = layers_settle(l, n, err);
+    if (code != TARN_OK) { /* on the disk there is an earlier snapshot, for whoever opens it next */
+        index->snapshot_id = TARN_NO_SNAPSHOT;
+        index->unwritten = 0;
+        layers_release(l);
+        return code;
+    }
+    bool was_dirty = index->dirty > 0;
+    index->snapshot_id = snapshot_id;
+    index->dirty -= n < index->dirty ? n : index->dirty;
+    index->unwritten++;
+    if (index->dirty == 0 && (was_dirty || index->unwritten >= MOST_UNWRITTEN ||
+                              overlay_bytes_with(&l->settled, 0) > share_of(index) / 2)) {
+        code = write_settled(index, err);
+    }
     return code;
 }
 
 tarn_code key_index_apply(key_index *index, int64_t snapshot_id, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    if (index->rows.n + index->files.n <= BATCH_CHANGES) {
-        TRY(write_batch(index, snapshot_id, err));
-    } else {
-        TRY(write_sorted(index, false, snapshot_id, err));
-    }
-    index->snapshot_id = snapshot_id;
-    index->dirty = false;
-    forget_written(index);
-done:
-    return code;
+    tarn_code code = key_index_step(index, err);
+    return code == TARN_OK ? key_index_settle(index, index->layers.n_steps, snapshot_id, err)
+                           : code;
+}
+
+bool key_index_is_full(const key_index *index) {
+    return index->layers.n_steps == KEY_INDEX_STEPS ||
+           layers_step_bytes(&index->layers) > share_of(index) / 2;
 }
 
 tarn_code key_index_discard(key_index *index, tarn_error *err) {
-    if (index->dirty) {
+    if (index->dirty > 0) {
         env_log(index->env, TARN_LOG_WARN, "dml", "key_index_emptied",
                 "key index %s: a large checkpoint was discarded", index->dir);
         return start_empty(index, err);
     }
-    overlay_reset(&index->rows);
+    layers_drop(&index->layers);
     return TARN_OK;
+}
+
+void key_index_close(key_index *index) {
+    tarn_error err = TARN_ERROR_INIT;
+    if (index == NULL) {
+        return;
+    }
+    if (index->scratch && destroy_db(index, &err) != TARN_OK) {
+        env_log(index->env, TARN_LOG_WARN, "dml", "key_index_left", "%s", err.message);
+    }
+    if (index->unwritten > 0 && index->dirty == 0 && write_settled(index, &err) != TARN_OK) {
+        env_log(index->env, TARN_LOG_WARN, "dml", "key_index_behind", "%s", err.message);
+    }
+    free_index(index);
 }
 
 /* The keys with the prefix that they have in RocksDB, one after the other in probe. */
@@ -617,18 +691,19 @@ done:
 static tarn_code set_keys(key_index *index, const tarn_str *keys, const key_location *locations,
                           size_t n, tarn_error *err) {
     tarn_code code = TARN_OK;
-    size_t share = index->memory_bytes / 16 * 3;
-    share = share < MOST_CHANGES ? share : MOST_CHANGES;
+    key_overlay *now = &index->layers.now;
+    size_t share = share_of(index);
+    size_t held = layers_held_bytes(&index->layers);
     size_t at = 0;
     TRY(set_probe(index, keys, n, err));
     for (size_t i = 0; i < n; i++) {
         tarn_str key = str_make(index->probe.data + at, keys[i].len + 1);
         at += key.len;
-        if (index->rows.n > 0 && overlay_bytes_with(&index->rows, key.len) > share) {
-            TRY(spill(index, err));
+        while (held + now->n > 0 && held + overlay_bytes_with(now, key.len) > share) {
+            TRY(make_room(index, err));
+            held = layers_held_bytes(&index->layers);
         }
-        TRY(overlay_set(&index->rows, key, locations != NULL ? locations[i] : (key_location){-1, 0},
-                        err));
+        TRY(overlay_set(now, key, locations != NULL ? locations[i] : (key_location){-1, 0}, err));
     }
 done:
     return code;
@@ -746,7 +821,7 @@ tarn_code key_index_find(key_index *index, const tarn_str *keys, size_t n, key_l
     TRY(reserve_items(index, n, err));
     for (size_t i = 0; i < n; i++) {
         tarn_str key = str_make(index->probe.data + at, keys[i].len + 1);
-        const overlay_entry *e = overlay_find(&index->rows, key);
+        const overlay_entry *e = layers_find(&index->layers, key);
         at += key.len;
         if (e != NULL) {
             out[i] = (key_location){e->file, e->position};

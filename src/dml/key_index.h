@@ -3,16 +3,21 @@
  * it.
  *
  * Invariants: 1 the index knows the table (uuid, key columns) and the snapshot that it stands for,
- * and says neither of another; 2 changes of one checkpoint become visible together with the
- * snapshot that they belong to, or not at all; 3 after a kill it stands for the last snapshot
- * applied, or is empty; 4 memory stays under the budget, whatever the number of keys. One thread at
- * a time. */
+ * and says neither of another; 2 changes of one checkpoint come to stand for the snapshot that they
+ * belong to together, or not at all; 3 after a close it stands for the last snapshot applied, after
+ * a kill for that one or an earlier one, or is empty; 4 memory stays under the budget, whatever the
+ * number of keys. One thread at a time.
+ *
+ * A checkpoint whose snapshot is still on its way is a step: what is said after it is seen on top
+ * of it, and steps settle in their order. */
 #ifndef DML_KEY_INDEX_H
 #define DML_KEY_INDEX_H
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+
+#define KEY_INDEX_STEPS 16 /* that may wait for their snapshots */
 
 typedef struct key_index key_index;
 
@@ -45,8 +50,8 @@ tarn_code key_index_file_number(key_index *index, tarn_str path, int32_t *out,
 tarn_code key_index_file_path(key_index *index, int32_t file, tarn_arena *arena, tarn_str *out,
                               tarn_error *err) TARN_MUST_USE;
 
-/* Keys are bytes made by key_encode (table/key_rows.h). Looks up n keys at once; sees what
- * key_index_put and key_index_remove said since the last apply. */
+/* Keys are bytes made by key_encode (table/key_rows.h). Looks up n keys at once; sees all that
+ * key_index_put and key_index_remove said. */
 tarn_code key_index_find(key_index *index, const tarn_str *keys, size_t n, key_location *out,
                          tarn_error *err) TARN_MUST_USE;
 /* INVALID: a location in no numbered file. */
@@ -54,10 +59,18 @@ tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_locati
                         size_t n, tarn_error *err) TARN_MUST_USE;
 tarn_code key_index_remove(key_index *index, const tarn_str *keys, size_t n,
                            tarn_error *err) TARN_MUST_USE;
-/* Everything since the last apply now stands for this snapshot, durably. */
+/* Everything since the last step or apply is a step now. LIMIT: KEY_INDEX_STEPS wait. */
+tarn_code key_index_step(key_index *index, tarn_error *err) TARN_MUST_USE;
+/* The oldest n steps stand for this snapshot, together with what stood for the one before. They are
+ * written to the disk now and then (invariant 3). On failure look at key_index_snapshot. */
+tarn_code key_index_settle(key_index *index, int32_t n, int64_t snapshot_id,
+                           tarn_error *err) TARN_MUST_USE;
+/* Both, for everything that was said. */
 tarn_code key_index_apply(key_index *index, int64_t snapshot_id, tarn_error *err) TARN_MUST_USE;
-/* Forgets what was said since the last apply (file numbers stay). Where that was more than memory
- * holds, the index is empty afterwards: look at key_index_snapshot. */
+/* Whether what waits takes so much of the memory that more of it should not be waited for. */
+bool key_index_is_full(const key_index *index);
+/* Forgets what was said since the last apply and all steps (file numbers stay). Where that was more
+ * than memory holds, the index is empty afterwards: look at key_index_snapshot. */
 tarn_code key_index_discard(key_index *index, tarn_error *err) TARN_MUST_USE;
 /* Empty, as made; file numbers given before mean nothing any more. */
 tarn_code key_index_clear(key_index *index, tarn_error *err) TARN_MUST_USE;

@@ -74,6 +74,23 @@ tarn_code key_index_apply(key_index *index, int64_t snapshot_id, tarn_error *err
     return say_missing(err);
 }
 
+tarn_code key_index_step(key_index *index, tarn_error *err) {
+    (void)index;
+    return say_missing(err);
+}
+
+tarn_code key_index_settle(key_index *index, int32_t n, int64_t snapshot_id, tarn_error *err) {
+    (void)index;
+    (void)n;
+    (void)snapshot_id;
+    return say_missing(err);
+}
+
+bool key_index_is_full(const key_index *index) {
+    (void)index;
+    return false;
+}
+
 tarn_code key_index_discard(key_index *index, tarn_error *err) {
     (void)index;
     return say_missing(err);

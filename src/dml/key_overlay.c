@@ -69,12 +69,20 @@ static size_t find_slot(const key_overlay *o, tarn_str key, uint32_t hash) {
     return at;
 }
 
-const overlay_entry *overlay_find(const key_overlay *o, tarn_str key) {
+uint32_t overlay_hash(tarn_str key) {
+    return (uint32_t)str_hash(key);
+}
+
+const overlay_entry *overlay_find_hashed(const key_overlay *o, tarn_str key, uint32_t hash) {
     if (o->n == 0) {
         return NULL;
     }
-    size_t at = find_slot(o, key, (uint32_t)str_hash(key));
+    size_t at = find_slot(o, key, hash);
     return o->slots[at] != 0 ? &o->entries[o->slots[at] - 1] : NULL;
+}
+
+const overlay_entry *overlay_find(const key_overlay *o, tarn_str key) {
+    return overlay_find_hashed(o, key, overlay_hash(key));
 }
 
 static tarn_code grow_slots(key_overlay *o, tarn_error *err) {
@@ -126,7 +134,7 @@ static tarn_code make_room(key_overlay *o, size_t key_len, tarn_error *err) {
 
 tarn_code overlay_set(key_overlay *o, tarn_str key, key_location location, tarn_error *err) {
     tarn_code code = TARN_OK;
-    uint32_t hash = (uint32_t)str_hash(key);
+    uint32_t hash = overlay_hash(key);
     overlay_entry *e;
     TRY(make_room(o, key.len, err));
     size_t at = find_slot(o, key, hash);

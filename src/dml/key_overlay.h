@@ -30,6 +30,8 @@ void overlay_reset(key_overlay *o); /* empty; memory is kept */
 /* Memory that there would be after one more key, with what sorting takes. */
 size_t overlay_bytes_with(const key_overlay *o, size_t key_len);
 const overlay_entry *overlay_find(const key_overlay *o, tarn_str key); /* NULL: nothing said */
+uint32_t overlay_hash(tarn_str key);
+const overlay_entry *overlay_find_hashed(const key_overlay *o, tarn_str key, uint32_t hash);
 tarn_code overlay_set(key_overlay *o, tarn_str key, key_location location,
                       tarn_error *err) TARN_MUST_USE;
 static inline tarn_str overlay_key(const key_overlay *o, const overlay_entry *e) {

@@ -268,6 +268,96 @@ static void put_many(fixture *f, size_t n, int64_t base) {
     }
 }
 
+/* Checkpoints whose snapshots come late: any number of steps behind, settled some at a time. */
+static void test_steps_agree_with_a_model(void **state) {
+    tarn_error err = TARN_ERROR_INIT;
+    fixture f;
+    static key_location models[KEY_INDEX_STEPS + 1][MODEL_KEYS]; /* [0]: settled */
+    int32_t n = 0;
+    uint64_t seed = 7;
+    (void)state;
+    setup(&f);
+    open_index(&f);
+    for (size_t i = 0; i < MODEL_KEYS; i++) {
+        models[0][i] = (key_location){-1, 0};
+    }
+    for (int step = 0; step < 150; step++) {
+        int32_t file = file_number(&f, step);
+        memcpy(models[n + 1], models[n], sizeof models[0]);
+        for (int i = 0; i < 60; i++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            size_t key = (size_t)(seed >> 33) % MODEL_KEYS;
+            models[n + 1][key] = (key_location){file, (int64_t)(seed >> 30)};
+            put_one(&f, (int64_t)key, models[n + 1][key]);
+        }
+        checks_all(&f, models[n + 1], MODEL_KEYS);
+        assert_ok(key_index_step(f.index, &err));
+        n++;
+        assert_int_equal(key_index_is_full(f.index), n == KEY_INDEX_STEPS);
+        int32_t some = key_index_is_full(f.index) ? n : (int32_t)((seed >> 40) % 8) % (n + 1);
+        if (some > 0) {
+            assert_ok(key_index_settle(f.index, some, step, &err));
+            assert_int_equal(key_index_snapshot(f.index), step);
+            memmove(models[0], models[some], (size_t)(n - some + 1) * sizeof models[0]);
+            n -= some;
+        }
+        checks_all(&f, models[n], MODEL_KEYS);
+        if (step % 11 == 10) { /* what did not settle is forgotten */
+            if (step % 2 == 0) {
+                assert_ok(key_index_discard(f.index, &err));
+            } else {
+                close_index(&f);
+                open_index(&f);
+            }
+            n = 0;
+            checks_all(&f, models[0], MODEL_KEYS);
+        }
+    }
+    assert_code(key_index_settle(f.index, n + 1, 1, &err), TARN_INVALID);
+    for (; n < KEY_INDEX_STEPS; n++) {
+        assert_ok(key_index_step(f.index, &err));
+    }
+    assert_code(key_index_step(f.index, &err), TARN_LIMIT);
+    assert_int_equal(f.logged, 0);
+    teardown(&f);
+}
+
+/* Steps that outgrow memory: seen all the same, and whole once the last of them settled. */
+static void test_steps_that_memory_does_not_hold(void **state) {
+    tarn_error err = TARN_ERROR_INIT;
+    fixture f;
+    enum { MANY = 60000 };
+    (void)state;
+    setup(&f);
+    open_index(&f);
+    put_many(&f, 100, 9000000);
+    apply(&f, 1);
+    put_many(&f, 1000, 1000000);
+    assert_ok(key_index_step(f.index, &err));
+    assert_false(key_index_is_full(f.index));
+    put_many(&f, MANY, 2000000);
+    assert_ok(key_index_step(f.index, &err));
+    put_many(&f, 50, 3000000);
+    assert_ok(key_index_settle(f.index, 1, 2, &err));
+    assert_int_equal(find_one(&f, 3).position, 3000003);
+    assert_int_equal(find_one(&f, 99).position, 2000099);
+    assert_ok(key_index_settle(f.index, 1, 3, &err));
+    apply(&f, 4);
+    close_index(&f);
+    open_index(&f);
+    assert_int_equal(f.logged, 0);
+    assert_int_equal(key_index_snapshot(f.index), 4);
+    assert_int_equal(find_one(&f, 3).position, 3000003);
+    assert_int_equal(find_one(&f, MANY - 1).position, 2000000 + MANY - 1);
+    put_many(&f, MANY, 4000000);
+    assert_ok(key_index_step(f.index, &err));
+    assert_ok(key_index_discard(f.index, &err)); /* its snapshot never came */
+    assert_int_equal(key_index_snapshot(f.index), TARN_NO_SNAPSHOT);
+    assert_int_equal(find_one(&f, 3).file, -1);
+    assert_int_equal(f.logged, 1);
+    teardown(&f);
+}
+
 static void test_large_checkpoints(void **state) {
     tarn_error err = TARN_ERROR_INIT;
     fixture f;
@@ -618,6 +708,8 @@ int main(void) {
         cmocka_unit_test(test_what_was_not_applied_is_forgotten),
         cmocka_unit_test(test_paths_and_numbers),
         cmocka_unit_test(test_agrees_with_a_model),
+        cmocka_unit_test(test_steps_agree_with_a_model),
+        cmocka_unit_test(test_steps_that_memory_does_not_hold),
         cmocka_unit_test(test_large_checkpoints),
         cmocka_unit_test(test_anothers_index_is_emptied),
         cmocka_unit_test(test_scratch_is_gone_at_close),
