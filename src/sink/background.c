@@ -70,6 +70,11 @@ static void note_result(background *b, tarn_code code, const tarn_error *err,
     if (code == TARN_OK) {
         code = copy_offsets(b, &failed);
     }
+    r->done += b->n_working;
+    for (const sink_pending *p = c->pending; p != NULL; p = p->next) {
+        r->done--;
+    }
+    r->commits += c->last.commits;
     if (outcome->version != NULL) {
         table_version_release(r->outcome.version);
         r->outcome = *outcome;
@@ -139,6 +144,14 @@ void background_wait(background *b) {
     b->n_waiting = 0;
 }
 
+void background_wait_for(background *b, int32_t n) {
+    (void)pthread_mutex_lock(&b->lock);
+    while (b->running && b->result.code == TARN_OK && b->n_waiting + b->n_working > n) {
+        (void)pthread_cond_wait(&b->moved, &b->lock);
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+}
+
 void background_release(background *b) {
     if (b->env == NULL) {
         return;
@@ -161,6 +174,8 @@ void background_take(background *b, background_result *out) {
     b->result.rows = 0;
     b->result.files = 0;
     b->result.any = false;
+    b->result.done = 0;
+    b->result.commits = 0;
     (void)pthread_mutex_unlock(&b->lock);
 }
 

@@ -25,6 +25,8 @@ typedef struct background_result { /* since the last background_take */
     int64_t rows;           /* of all commits */
     int32_t files;
     bool any;
+    int32_t done; /* checkpoints that are over, with so many snapshots */
+    int64_t commits;
 } background_result;
 
 typedef struct background {
@@ -48,6 +50,8 @@ void background_release(background *b); /* waits for what is under way, drops wh
 /* Takes p. Waits while too many wait already. */
 void background_push(background *b, sink_pending *p);
 void background_wait(background *b); /* until nothing waits and nothing runs */
+/* Until at most n checkpoints wait or are worked on, or something failed. */
+void background_wait_for(background *b, int32_t n);
 /* What happened since it was last asked: code is that of the failure that ended it, every time. */
 void background_take(background *b, background_result *out);
 /* Whether something failed, without taking anything. err may not be NULL. */

@@ -379,11 +379,10 @@ static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err
 
 /* ---- several at once ---- */
 
-/* A delta whose snapshot does not depend on what others did meanwhile: it can be made on snapshots
- * that are not in the table yet. */
+/* Its snapshot can be made on one that is not in the table yet. */
 static bool is_chainable(const committer *c, const sink_delta *d) {
     return c->options.state != NULL && c->options.append != COMMIT_REPLACE_PARTITIONS &&
-           !is_empty(d) && d->written.n_referenced == 0 && d->written.n_removed_deletes == 0;
+           !is_empty(d);
 }
 
 static int32_t count_chain(const committer *c, int64_t up_to) {

@@ -262,7 +262,8 @@ done:
 
 /* ---- a checkpoint ---- */
 
-tarn_code keys_begin(sink_keys *k, const tarn_metadata *m, int64_t head, tarn_error *err) {
+tarn_code keys_begin(sink_keys *k, const tarn_metadata *m, int64_t head, bool follow,
+                     tarn_error *err) {
     tarn_code code = TARN_OK;
     if (k->kind == DELETE_NONE) {
         return TARN_OK;
@@ -274,7 +275,7 @@ tarn_code keys_begin(sink_keys *k, const tarn_metadata *m, int64_t head, tarn_er
     TRY(make_type(k, metadata_schema(m)->root, err));
     if (k->kind == DELETE_EQUALITY) {
         TRY(choose_specs(k, m, head, err));
-    } else {
+    } else if (follow) {
         TRY(keys_follow(k, m, head, err));
     }
 done:

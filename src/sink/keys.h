@@ -4,7 +4,7 @@
  * Invariants: 1 an index stands for a snapshot of the branch; where that is not its head, the files
  * that came since are read, and where it can't be told which ones those are, all of them (B35's
  * kin: expired, rolled back, another number of writers); 2 what a checkpoint changes in the indexes
- * is applied with its snapshot, or discarded. */
+ * settles with its snapshot, or is discarded. */
 #ifndef SINK_KEYS_H
 #define SINK_KEYS_H
 
@@ -47,14 +47,22 @@ typedef struct sink_keys {
 tarn_code keys_init(sink_keys *k, tarn_env *env, tarn_store *store, const keys_options *options,
                     const tarn_metadata *m, tarn_error *err) TARN_MUST_USE;
 void keys_release(sink_keys *k); /* also of a zeroed one */
-/* Before a checkpoint's first row: the table may have changed. m outlives what is written. */
-tarn_code keys_begin(sink_keys *k, const tarn_metadata *m, int64_t head,
+/* Opens the indexes, if there are any: nobody else has them then. IO: somebody does. */
+tarn_code keys_open(sink_keys *k, const tarn_metadata *m, tarn_error *err) TARN_MUST_USE;
+/* Before a checkpoint's first row: the table may have changed. m outlives what is written. follow:
+ * the indexes are to stand for head; else they do, or for it and checkpoints on their way. */
+tarn_code keys_begin(sink_keys *k, const tarn_metadata *m, int64_t head, bool follow,
                      tarn_error *err) TARN_MUST_USE;
 /* No key column is null (INVALID names column and row). */
 tarn_code keys_check(const sink_keys *k, const tarn_batch *batch, tarn_error *err) TARN_MUST_USE;
-/* The checkpoint's changes belong to this snapshot, whose parent it was based on. */
-tarn_code keys_apply(sink_keys *k, int64_t snapshot_id, tarn_error *err) TARN_MUST_USE;
-/* They belong to none: the indexes are read from the table again before they are next used. */
+/* The checkpoint is closed; its changes wait for their snapshot. */
+tarn_code keys_step(sink_keys *k, tarn_error *err) TARN_MUST_USE;
+/* The changes of the oldest n that wait belong to this snapshot and those between it and the one
+ * that the indexes stood for. */
+tarn_code keys_settle(sink_keys *k, int32_t n, int64_t snapshot_id, tarn_error *err) TARN_MUST_USE;
+bool keys_are_full(const sink_keys *k); /* too much waits */
+/* What did not settle belongs to none: what the indexes lack is read from the table before they are
+ * next used. */
 void keys_discard(sink_keys *k);
 /* The task that a key's rows go to; the same in every process, since indexes outlive them. */
 static inline int32_t keys_task(tarn_str key, int32_t n_tasks) {

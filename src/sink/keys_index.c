@@ -10,11 +10,11 @@ void keys_close_indexes(sink_keys *k) {
     k->indexes = NULL;
 }
 
-static tarn_code open_indexes(sink_keys *k, const tarn_metadata *m, tarn_error *err) {
+tarn_code keys_open(sink_keys *k, const tarn_metadata *m, tarn_error *err) {
     tarn_code code = TARN_OK;
     const keys_options *o = &k->options;
     size_t memory = o->memory_bytes / (size_t)o->n_tasks;
-    if (k->indexes != NULL) {
+    if (k->indexes != NULL || (k->kind != DELETE_POSITION && k->kind != DELETE_VECTOR)) {
         return TARN_OK;
     }
     k->indexes = ARENA_ARRAY(&k->arena, key_index *, (size_t)o->n_tasks + 1);
@@ -252,7 +252,7 @@ done:
 
 tarn_code keys_follow(sink_keys *k, const tarn_metadata *m, int64_t head, tarn_error *err) {
     tarn_code code = TARN_OK;
-    TRY(open_indexes(k, m, err));
+    TRY(keys_open(k, m, err));
     int64_t from = common_snapshot(k, m, head);
     if (head == TARN_NO_SNAPSHOT) { /* nothing was ever committed */
         for (int32_t i = 0; i < k->options.n_tasks; i++) {
@@ -274,12 +274,28 @@ done:
     return code;
 }
 
-tarn_code keys_apply(sink_keys *k, int64_t snapshot_id, tarn_error *err) {
+tarn_code keys_step(sink_keys *k, tarn_error *err) {
     tarn_code code = TARN_OK;
     for (int32_t i = 0; k->indexes != NULL && i < k->options.n_tasks && code == TARN_OK; i++) {
-        code = key_index_apply(k->indexes[i], snapshot_id, err);
+        code = key_index_step(k->indexes[i], err);
     }
     return code;
+}
+
+tarn_code keys_settle(sink_keys *k, int32_t n, int64_t snapshot_id, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; k->indexes != NULL && i < k->options.n_tasks && code == TARN_OK; i++) {
+        code = key_index_settle(k->indexes[i], n, snapshot_id, err);
+    }
+    return code;
+}
+
+bool keys_are_full(const sink_keys *k) {
+    bool full = false;
+    for (int32_t i = 0; k->indexes != NULL && i < k->options.n_tasks; i++) {
+        full = full || key_index_is_full(k->indexes[i]);
+    }
+    return full;
 }
 
 void keys_discard(sink_keys *k) {

@@ -48,7 +48,7 @@ done:
 }
 
 bool old_files_go_on(old_files *old, int64_t snapshot_id) {
-    if (old->env == NULL || old->snapshot_id != snapshot_id || old->staged != NULL ||
+    if (old->env == NULL || old->snapshot_id != snapshot_id ||
         old->n_later > MIN_LATER + 2 * (int64_t)old->by_path.count) {
         return false;
     }
@@ -89,37 +89,8 @@ done:
     return code;
 }
 
-tarn_code old_files_stage(old_files *old, const write_result *written, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    int32_t n = 0;
-    if (written->n_files == 0 && written->n_deletes == 0) {
-        return TARN_OK; /* there will be no snapshot */
-    }
-    tarn_file *staged = ARENA_ARRAY(&old->arena, tarn_file,
-                                    (size_t)written->n_files + (size_t)written->n_deletes + 1);
-    if (staged == NULL) {
-        code = err_nomem(err);
-        goto done;
-    }
-    for (int32_t i = 0; i < written->n_files; i++) {
-        TRY(file_copy(&old->arena, &written->files[i], &staged[n++], err));
-    }
-    for (int32_t i = 0; i < written->n_deletes; i++) {
-        if (written->deletes[i].format == TARN_FORMAT_PUFFIN) {
-            TRY(file_copy(&old->arena, &written->deletes[i], &staged[n++], err));
-        }
-    }
-    old->staged = staged;
-    old->n_staged = n;
-done:
-    if (code != TARN_OK) {
-        old_files_close(old);
-    }
-    return code;
-}
-
-static tarn_code add_vector(old_files *old, const tarn_file *file, const tarn_snapshot *snapshot,
-                            tarn_error *err) {
+/* Its snapshot is not known yet, nor asked for where a vector is read or replaced. */
+static tarn_code add_vector(old_files *old, const tarn_file *file, tarn_error *err) {
     old_file *of = old_files_find(old, file->referenced_data_file);
     if (of == NULL) {
         return TARN_OK;
@@ -131,32 +102,47 @@ static tarn_code add_vector(old_files *old, const tarn_file *file, const tarn_sn
         }
     }
     of->vector->status = TARN_ENTRY_ADDED;
-    of->vector->snapshot_id = snapshot->snapshot_id;
-    of->vector->sequence_number = snapshot->sequence_number;
-    of->vector->file_sequence_number = snapshot->sequence_number;
+    of->vector->snapshot_id = TARN_NO_SNAPSHOT;
     of->vector->file = *file;
     return TARN_OK;
 }
 
-tarn_code old_files_follow(old_files *old, const tarn_snapshot *snapshot, tarn_error *err) {
+static tarn_code add_one(old_files *old, const tarn_file *file, tarn_error *err) {
     tarn_code code = TARN_OK;
-    for (int32_t i = 0; i < old->n_staged; i++) {
-        const tarn_file *file = &old->staged[i];
-        if (file->content == TARN_CONTENT_DATA) {
-            TRY(add_file(old, file, NULL, err));
-        } else {
-            TRY(add_vector(old, file, snapshot, err));
+    tarn_file *copy = ARENA_NEW(&old->arena, tarn_file);
+    if (copy == NULL) {
+        return err_nomem(err);
+    }
+    TRY(file_copy(&old->arena, file, copy, err));
+    if (file->content == TARN_CONTENT_DATA) {
+        TRY(add_file(old, copy, NULL, err));
+    } else {
+        TRY(add_vector(old, copy, err));
+    }
+    old->n_later++;
+done:
+    return code;
+}
+
+tarn_code old_files_add(old_files *old, const write_result *written, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < written->n_files; i++) {
+        TRY(add_one(old, &written->files[i], err));
+    }
+    for (int32_t i = 0; i < written->n_deletes; i++) {
+        if (written->deletes[i].format == TARN_FORMAT_PUFFIN) {
+            TRY(add_one(old, &written->deletes[i], err));
         }
     }
-    old->n_later += old->n_staged;
-    old->staged = NULL;
-    old->n_staged = 0;
-    old->snapshot_id = snapshot->snapshot_id;
 done:
     if (code != TARN_OK) {
         old_files_close(old);
     }
     return code;
+}
+
+void old_files_moved(old_files *old, int64_t snapshot_id) {
+    old->snapshot_id = snapshot_id;
 }
 
 void old_files_close(old_files *old) {

@@ -3,9 +3,10 @@
  *
  * Planning a snapshot takes as long as it has manifests, so what it gave is kept from checkpoint to
  * checkpoint while nobody but the sink changes the branch: files and vectors of the sink's own
- * commits are added to it.
+ * checkpoints are added to it, before they are committed.
  *
- * Invariant: what is here stands for snapshot_id as a plan made of it now would. */
+ * Invariant: what is here stands for snapshot_id, and the checkpoints that were added and are not
+ * in it yet, as a plan made of it now would. */
 #ifndef SINK_OLD_FILES_H
 #define SINK_OLD_FILES_H
 
@@ -27,10 +28,8 @@ typedef struct old_files {
     int64_t snapshot_id;
     tarn_plan *plan; /* NULL: there was no snapshot */
     tarn_map by_path;
-    int64_t turn;            /* of the checkpoint that is written */
-    int64_t n_later;         /* files and vectors that came after the plan */
-    const tarn_file *staged; /* of the checkpoint that is committed: data files and vectors */
-    int32_t n_staged;
+    int64_t turn;    /* of the checkpoint that is written */
+    int64_t n_later; /* files and vectors that came after the plan */
 } old_files;
 
 /* m outlives it. */
@@ -45,12 +44,9 @@ tarn_code old_file_deleted(const old_files *old, const old_file *file,
                            const tarn_positions **before, tarn_positions **made,
                            const tarn_entry *const **replaced, int32_t *n_replaced,
                            tarn_error *err) TARN_MUST_USE;
-/* Notes what is about to be committed, and that it was, as this snapshot on top of snapshot_id. On
- * failure nothing is open. */
-tarn_code old_files_stage(old_files *old, const write_result *written,
-                          tarn_error *err) TARN_MUST_USE;
-tarn_code old_files_follow(old_files *old, const tarn_snapshot *snapshot,
-                           tarn_error *err) TARN_MUST_USE;
-void old_files_close(old_files *old); /* also of a zeroed one */
+/* A checkpoint's data files and vectors. On failure nothing is open. */
+tarn_code old_files_add(old_files *old, const write_result *written, tarn_error *err) TARN_MUST_USE;
+void old_files_moved(old_files *old, int64_t snapshot_id); /* what was added is in this one */
+void old_files_close(old_files *old);                      /* also of a zeroed one */
 
 #endif

@@ -2,6 +2,7 @@
 #include "sink/sink.h"
 
 #include "sink/background.h"
+#include "sink/key_places.h"
 #include "sink/shared_offsets.h"
 #include "sink/task.h"
 
@@ -19,13 +20,17 @@ struct sink_job {
     committer committer;
     background behind; /* the committer is its own while something is under way */
     bool in_background;
+    sink_progress heard; /* from there, and not told yet */
+    int32_t n_done;      /* checkpoints that are over, with so many snapshots, the last of */
+    int64_t n_snapshots; /* which is this, and that places do not know of yet */
+    int64_t last_snapshot_id;
+    tarn_table_version *last_version; /* that it is in; NULL: none */
     sink_keys keys;
     sink_task *tasks;
     int32_t n_tasks;
     int32_t turn; /* the task that the next batch goes to */
     distributor *distributor;
-    old_files old;                   /* of writing's head, where deletes go by position */
-    tarn_table_version *old_version; /* that old was planned of */
+    key_places places; /* where deletes go by position */
     tarn_code broken;
     tarn_error broken_err;
     sink_counts total, last;
@@ -180,6 +185,15 @@ static bool is_indexed(const sink_job *s) {
     return s->keys.kind == DELETE_POSITION || s->keys.kind == DELETE_VECTOR;
 }
 
+/* Before the epoch is taken, so that a job that cannot have the indexes stops nobody. */
+static tarn_code open_places(sink_job *s, tarn_error *err) {
+    if (!is_indexed(s)) {
+        return TARN_OK;
+    }
+    key_places_init(&s->places, s->env, s->options.catalog->store, &s->keys);
+    return keys_open(&s->keys, s->version->metadata, err);
+}
+
 tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out, tarn_error *err) {
     tarn_code code = TARN_OK;
     sink_job *s = env_calloc(env, 1, sizeof *s);
@@ -194,8 +208,9 @@ tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out, 
     TRY(check_shared(s, err));
     TRY(open_keys(s, err));
     TRY(open_state(s, err));
+    TRY(open_places(s, err));
     TRY(recover(s, err));
-    if (options->background && s->state != NULL && !is_indexed(s)) {
+    if (options->background && s->state != NULL) {
         TRY(background_init(&s->behind, env, &s->committer, err));
         s->in_background = true;
     }
@@ -259,22 +274,6 @@ static int64_t head_of(const sink_job *s, const tarn_table_version *version) {
     return ref != NULL ? ref->snapshot_id : TARN_NO_SNAPSHOT;
 }
 
-static void close_old(sink_job *s) {
-    old_files_close(&s->old);
-    table_version_release(s->old_version);
-    s->old_version = NULL;
-}
-
-static tarn_code open_old(sink_job *s, int64_t head, tarn_error *err) {
-    if (old_files_go_on(&s->old, head)) {
-        return TARN_OK;
-    }
-    close_old(s);
-    s->old_version = table_version_keep(s->writing);
-    return old_files_open(&s->old, s->env, s->options.catalog->store, s->writing->metadata, head,
-                          err);
-}
-
 static void free_tasks(sink_job *s) {
     for (int32_t i = 0; s->tasks != NULL && i < s->n_tasks; i++) {
         if (s->tasks[i].env != NULL) {
@@ -292,7 +291,7 @@ static void free_tasks(sink_job *s) {
 }
 
 bool sink_waits(const sink_job *s) {
-    return is_indexed(s) && s->committer.pending != NULL;
+    return is_indexed(s) && !s->in_background && s->committer.pending != NULL;
 }
 
 static void fill_delta(const sink_job *s, int32_t task, delta_options *o) {
@@ -311,51 +310,126 @@ static void fill_delta(const sink_job *s, int32_t task, delta_options *o) {
     o->n_key_specs = k->n_specs;
     o->scratch_dir = k->scratch != NULL ? k->scratch[task] : NULL;
     o->index = k->indexes != NULL ? k->indexes[task] : NULL;
-    o->old = &s->old;
+    o->old = &s->places.old;
 }
 
 /* Deletes by position are made for the newest head, so that what others did before this checkpoint
  * is no conflict. Rows that are on their way have the schema that the caller saw. */
-static tarn_code refresh(sink_job *s, tarn_error *err) {
+static tarn_code refresh(sink_job *s, tarn_table_version **out, tarn_error *err) {
     tarn_table_version *now;
     tarn_code code = catalog_load(s->options.catalog, s->options.ident, &now, err);
     if (code != TARN_OK) {
         return code;
     }
-    if (now->metadata->current_schema_id == s->version->metadata->current_schema_id &&
-        str_eq(now->metadata->table_uuid, s->version->metadata->table_uuid)) {
+    if (!str_eq(now->metadata->table_uuid, s->version->metadata->table_uuid)) {
+        table_version_release(now); /* the commit says so */
+        now = table_version_keep(s->version);
+    } else if (now->metadata->current_schema_id == s->version->metadata->current_schema_id) {
         table_version_release(s->shown);
         s->shown = s->version;
-        s->version = now;
-    } else {
-        table_version_release(now);
+        s->version = table_version_keep(now);
     }
+    *out = now;
     return TARN_OK;
+}
+
+/* Rows were lost. With a state, the stream must go back to where they were; without, the caller was
+ * told by the code, and begins afresh after the next checkpoint has failed too. */
+static void break_sink(sink_job *s, tarn_code code, const tarn_error *err) {
+    if (s->state != NULL && s->broken == TARN_OK) {
+        s->broken = code;
+        s->broken_err = *err;
+        free_tasks(s);
+    }
+}
+
+/* Takes in what happened in the background. */
+static tarn_code hear(sink_job *s, tarn_error *err) {
+    background_result now;
+    sink_progress *heard = &s->heard;
+    background_take(&s->behind, &now);
+    if (now.outcome.version != NULL) {
+        table_version_release(s->last_version);
+        s->last_version = table_version_keep(now.outcome.version);
+        table_version_release(heard->commit.version);
+    } else {
+        now.outcome.version = heard->commit.version;
+    }
+    heard->commit = now.outcome;
+    heard->rows += now.rows;
+    heard->files += now.files;
+    heard->any = heard->any || now.any;
+    s->n_done += now.done;
+    s->n_snapshots += now.commits;
+    s->last_snapshot_id = now.outcome.snapshot_id;
+    if (now.code != TARN_OK) {
+        break_sink(s, now.code, &now.err);
+        if (err != NULL) {
+            *err = now.err;
+        }
+    }
+    return now.code;
+}
+
+/* Between checkpoints only: tasks look into what changes by it. */
+static void settle(sink_job *s) {
+    if (is_indexed(s)) {
+        key_places_settle(&s->places, s->n_done, s->n_snapshots, s->last_version,
+                          s->last_snapshot_id);
+    }
+    s->n_done = 0;
+    s->n_snapshots = 0;
+}
+
+/* Where rows lie, for deletes by position: with what is on its way to the table (*now NULL), or,
+ * where that is not known, with nothing on its way, as the table is now. */
+static tarn_code begin_places(sink_job *s, tarn_table_version **now, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (s->in_background) {
+        TRY(hear(s, err));
+        settle(s);
+    }
+    if (key_places_go_on(&s->places)) {
+        return TARN_OK;
+    }
+    if (s->places.on_way > 0 && s->in_background) {
+        background_wait(&s->behind);
+        TRY(hear(s, err));
+        settle(s);
+    }
+    key_places_clear(&s->places);
+    TRY(refresh(s, now, err));
+done:
+    return code;
 }
 
 static tarn_code make_tasks(sink_job *s, tarn_error *err) {
     tarn_code code = TARN_OK;
+    tarn_table_version *now = NULL;
     if (s->tasks != NULL) {
         return TARN_OK;
     }
     if (is_indexed(s)) {
-        TRY(refresh(s, err));
+        TRY(begin_places(s, &now, err));
     }
     if (sink_waits(s)) {
-        return err_set(err, TARN_INVALID,
+        code = err_set(err, TARN_INVALID,
                        "with deletes by position a checkpoint is committed before rows of the next "
                        "are written");
+        goto done;
     }
     s->tasks = env_calloc(s->env, (size_t)s->n_tasks, sizeof *s->tasks);
     if (s->tasks == NULL) {
-        return err_nomem(err);
+        code = err_nomem(err);
+        goto done;
     }
     s->writing = table_version_keep(s->version);
     const tarn_metadata *m = s->writing->metadata;
-    int64_t head = head_of(s, s->writing);
-    TRY(keys_begin(&s->keys, m, head, err));
-    if (is_indexed(s)) {
-        TRY(open_old(s, head, err));
+    if (now != NULL) {
+        TRY(keys_begin(&s->keys, now->metadata, head_of(s, now), true, err));
+        TRY(key_places_begin(&s->places, now, head_of(s, now), err));
+    } else {
+        TRY(keys_begin(&s->keys, m, head_of(s, s->writing), false, err));
     }
     TRY(distributor_new(s->env, m, s->options.distribution, &s->keys, s->n_tasks, &s->distributor,
                         err));
@@ -367,6 +441,7 @@ static tarn_code make_tasks(sink_job *s, tarn_error *err) {
         task_init(&s->tasks[i], s->env, writer, s->n_tasks == 1);
     }
 done:
+    table_version_release(now);
     if (code != TARN_OK) {
         free_tasks(s);
     }
@@ -380,16 +455,6 @@ static tarn_code refuse_broken(const sink_job *s, tarn_error *err) {
                    "the sink lost rows and must be opened again, to go on from the offsets of its "
                    "last checkpoint: %s",
                    s->broken_err.message);
-}
-
-/* Rows were lost. With a state, the stream must go back to where they were; without, the caller was
- * told by the code, and begins afresh after the next checkpoint has failed too. */
-static void break_sink(sink_job *s, tarn_code code, const tarn_error *err) {
-    if (s->state != NULL && s->broken == TARN_OK) {
-        s->broken = code;
-        s->broken_err = *err;
-        free_tasks(s);
-    }
 }
 
 static tarn_code check_required(const tarn_type *root, const tarn_batch *batch, tarn_error *err) {
@@ -542,8 +607,8 @@ static tarn_code keep_old_referenced(sink_job *s, tarn_arena *arena, write_resul
     if (old == NULL) {
         return err_nomem(err);
     }
-    for (int32_t i = 0; i < r->n_referenced && s->old.env != NULL; i++) {
-        if (old_files_find(&s->old, r->referenced[i]) != NULL) {
+    for (int32_t i = 0; i < r->n_referenced && s->places.old.env != NULL; i++) {
+        if (old_files_find(&s->places.old, r->referenced[i]) != NULL) {
             old[n++] = r->referenced[i];
         }
     }
@@ -657,7 +722,8 @@ static tarn_code make_pending(sink_job *s, const char *offsets, sink_pending **o
     if (p == NULL) {
         return err_nomem(err);
     }
-    p->delta.base_snapshot_id = head_of(s, sink_version(s));
+    p->delta.base_snapshot_id =
+        is_indexed(s) && s->tasks != NULL ? s->places.base : head_of(s, sink_version(s));
     p->delta.offsets = STR_NULL;
     if (offsets != NULL) {
         p->delta.offsets = arena_str(&p->arena, str_of(offsets));
@@ -682,6 +748,9 @@ tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out, tarn_er
     tarn_code code = TARN_OK;
     sink_pending *p = NULL;
     TRY(make_pending(s, offsets, &p, err));
+    if (is_indexed(s)) {
+        key_places_push(&s->places, &p->delta.written);
+    }
     int64_t number = s->committer.next_checkpoint;
     code = committer_add(&s->committer, p, err);
     *out = number;
@@ -700,30 +769,35 @@ bool sink_is_background(const sink_job *s) {
 
 tarn_code sink_push(sink_job *s, const char *offsets, tarn_error *err) {
     sink_pending *p = NULL;
-    tarn_code code = make_pending(s, offsets, &p, err);
-    if (code == TARN_OK) {
-        background_push(&s->behind, p);
+    tarn_code code = TARN_OK;
+    TRY(make_pending(s, offsets, &p, err));
+    if (is_indexed(s)) {
+        key_places_push(&s->places, &p->delta.written);
     }
+    background_push(&s->behind, p);
+    while (is_indexed(s) && key_places_are_full(&s->places)) {
+        background_wait_for(&s->behind, s->places.on_way - 1);
+        TRY(hear(s, err));
+        settle(s);
+    }
+done:
     return code;
 }
 
 tarn_code sink_poll(sink_job *s, sink_progress *out, tarn_error *err) {
-    background_result result;
-    background_take(&s->behind, &result);
-    out->commit = result.outcome;
-    out->rows = result.rows;
-    out->files = result.files;
-    out->any = result.any;
-    if (result.outcome.version != NULL) {
-        sink_adopt(s, table_version_keep(result.outcome.version));
+    tarn_code code = hear(s, err);
+    *out = s->heard;
+    if (out->commit.version != NULL) {
+        sink_adopt(s, table_version_keep(out->commit.version));
     }
-    if (result.code != TARN_OK) {
-        break_sink(s, result.code, &result.err);
-        if (err != NULL) {
-            *err = result.err;
-        }
+    s->heard.commit.version = NULL;
+    s->heard.rows = 0;
+    s->heard.files = 0;
+    s->heard.any = false;
+    if (s->tasks == NULL) {
+        settle(s);
     }
-    return result.code;
+    return code;
 }
 
 tarn_code sink_flush(sink_job *s, sink_progress *out, tarn_error *err) {
@@ -743,48 +817,27 @@ static void give_up(sink_job *s, tarn_code code, const tarn_error *err) {
     }
 }
 
-/* The indexes stand for the new snapshot if nobody else's lies between it and what they stood for;
- * else they read what they lack before they are next used. */
-static void follow_commit(sink_job *s, const commit_outcome *out, int64_t base) {
-    tarn_error err = TARN_ERROR_INIT;
-    const tarn_snapshot *now =
-        out->version != NULL ? metadata_snapshot_by_id(out->version->metadata, out->snapshot_id)
-                             : NULL;
-    bool next = now != NULL && now->parent_id == base;
-    if (!next || s->old.staged == NULL || s->old.snapshot_id != base ||
-        old_files_follow(&s->old, now, &err) != TARN_OK) {
-        close_old(s);
-    }
-    if (next) {
-        if (keys_apply(&s->keys, out->snapshot_id, &err) == TARN_OK) {
-            return;
-        }
-        env_log(s->env, TARN_LOG_WARN, "sink", "keys", "%s", err.message);
-    }
-    keys_discard(&s->keys);
-}
-
 tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out, tarn_error *err) {
-    const sink_pending *first = s->committer.pending;
-    int64_t base = first != NULL ? first->delta.base_snapshot_id : TARN_NO_SNAPSHOT;
-    if (is_indexed(s) && first != NULL && s->old.env != NULL &&
-        old_files_stage(&s->old, &first->delta.written, err) != TARN_OK) {
-        memset(out, 0, sizeof *out);
-        out->snapshot_id = TARN_NO_SNAPSHOT;
-        return err_nomem(err);
-    }
     tarn_code code = committer_run(&s->committer, checkpoint, out, err);
     if (code == TARN_CONFLICT && fits_no_more(s, out)) {
         give_up(s, code, err);
     }
-    /* One that failed and is still there is committed later, with what the indexes hold of it. */
-    bool ended = out->kind == TARN_COMMITTED || s->committer.pending == NULL;
-    if (is_indexed(s) && ended && (out->kind == TARN_COMMITTED || code != TARN_OK)) {
-        follow_commit(s, out, base);
-    }
     if (out->version != NULL) {
         sink_adopt(s, table_version_keep(out->version));
     }
+    /* One that failed and is still there is committed later, with what the indexes hold of it. */
+    s->n_done = s->places.on_way;
+    for (const sink_pending *p = s->committer.pending; p != NULL; p = p->next) {
+        s->n_done--;
+    }
+    s->n_snapshots = s->committer.last.commits;
+    s->last_snapshot_id = out->snapshot_id;
+    table_version_release(s->last_version);
+    s->last_version = table_version_keep(s->version);
+    if (code != TARN_OK && s->committer.pending == NULL) {
+        key_places_lose(&s->places);
+    }
+    settle(s);
     return code;
 }
 
@@ -825,8 +878,10 @@ void sink_free(sink_job *s) {
         return;
     }
     free_tasks(s); /* also what is left of tasks that could not be made */
-    close_old(s);
     background_release(&s->behind);
+    table_version_release(s->heard.commit.version);
+    table_version_release(s->last_version);
+    key_places_release(&s->places);
     if (s->committer.env != NULL) {
         committer_release(&s->committer);
     }

@@ -37,7 +37,7 @@ typedef struct sink_options {
     int32_t n_key;
     tarn_str deletes; /* len 0: as the table says */
     int32_t empty_every;
-    bool background;         /* with a state, and without deletes by position: sink_push */
+    bool background;         /* with a state: sink_push */
     bool hold;               /* what is pending at open is complete up to `complete` only */
     int64_t complete;        /* with hold */
     bool accept_rollback;    /* see committer_options */
@@ -79,8 +79,8 @@ tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out,
 /* A notice that this checkpoint is complete: late, twice, out of order as it may come. */
 tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out,
                       tarn_error *err) TARN_MUST_USE;
-/* Deletes by position, and a checkpoint whose commit failed: it must be committed before the next
- * row is written. */
+/* Deletes by position, not in the background, and a checkpoint whose commit failed: it must be
+ * committed before the next row is written. */
 bool sink_waits(const sink_job *s);
 /* In place of precommit and commit where the options said background and it is possible: the
  * checkpoint is made durable and committed beside what follows, in its order. At most a few wait;

@@ -15,6 +15,7 @@ typedef struct flow {
     const uint8_t *kinds[BATCHES];
     const char *end;
     bool shared; /* no state: the table keeps the offsets */
+    bool behind; /* committed behind the stream, and a checkpoint every batch */
 } flow;
 
 #define R(id, v) "{\"id\":" #id ",\"v\":" #v "}\n"
@@ -34,18 +35,22 @@ static const flow FLOWS[] = {
      {R(1, 1), R(2, 1), R(3, 1), R(4, 1), R(5, 1), R(6, 1)},
      {0},
      R(1, 1) R(2, 1) R(3, 1) R(4, 1) R(5, 1) R(6, 1),
+     false,
      false},
-    {"equality", 2, "equality", CHANGES, false},
-    {"position", 2, "position", CHANGES, false},
-    {"vector", 3, "vector", CHANGES, false},
+    {"equality", 2, "equality", CHANGES, false, false},
+    {"position", 2, "position", CHANGES, false, false},
+    {"vector", 3, "vector", CHANGES, false, false},
     {"append, shared",
      2,
      NULL,
      {R(1, 1), R(2, 1), R(3, 1), R(4, 1), R(5, 1), R(6, 1)},
      {0},
      R(1, 1) R(2, 1) R(3, 1) R(4, 1) R(5, 1) R(6, 1),
-     true},
-    {"equality, shared", 2, "equality", CHANGES, true},
+     true,
+     false},
+    {"equality, shared", 2, "equality", CHANGES, true, false},
+    {"position, behind", 2, "position", CHANGES, false, true},
+    {"vector, behind", 3, "vector", CHANGES, false, true},
 };
 
 static inline void start_flow(sink_case *t, tarn_env *env, case_kind kind, const flow *f) {
@@ -60,6 +65,7 @@ static inline void start_flow(sink_case *t, tarn_env *env, case_kind kind, const
         t->options.upsert = true;
         t->options.deletes = str_of(f->deletes);
     }
+    t->options.background = f->behind;
     if (f->shared) {
         t->options.state_dir = STR_NULL;
         t->options.shared_offsets = STR("s");
@@ -97,7 +103,7 @@ static inline tarn_code run_job(sink_case *t, const flow *f, tarn_error *e) {
     TRY(read_offset(t, f, &at, e));
     for (int64_t i = at > 0 ? at : 0; i < BATCHES; i++) {
         TRY(sink_case_write(t, f->lines[i], f->kinds[i], e));
-        if (i % 2 == 1) {
+        if (i % 2 == 1 || f->behind) {
             char text[64];
             if (f->shared) {
                 (void)snprintf(text, sizeof text, "{\"p\":[%lld,%lld]}", (long long)at,
@@ -106,8 +112,13 @@ static inline tarn_code run_job(sink_case *t, const flow *f, tarn_error *e) {
                 (void)snprintf(text, sizeof text, "%lld", (long long)i + 1);
             }
             at = i + 1;
-            TRY(sink_case_checkpoint(t, text, e));
+            TRY(f->behind ? sink_push(t->sink, text, e) : sink_case_checkpoint(t, text, e));
         }
+    }
+    if (f->behind) {
+        sink_progress progress;
+        code = sink_flush(t->sink, &progress, e);
+        table_version_release(progress.commit.version);
     }
 done:
     sink_case_close(t);
