@@ -55,8 +55,7 @@ typedef struct tarn_sink_options {
                                   kafka_balance). NULL: it does not. @borrow */
     bool background; /* checkpoints become durable and are committed beside the writing that goes
                         on, several with one move of the table's pointer where the disk is slower
-                        than the stream. Needs state_dir; with deletes by position or by vector it
-                        has no effect */
+                        than the stream. Needs state_dir */
 } tarn_sink_options;
 
 #define TARN_SINK_OPTIONS_INIT                                                                     \
