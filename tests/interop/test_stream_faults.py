@@ -177,7 +177,8 @@ def position_and_upgrade():
         stream.put(range(KEYS // 2), "b")
         stream.failed('choose deletes "vector"')
         stream.command[stream.command.index("position")] = "vector"
-        stream.start()
+        stream.start()  # which gives up what was durable before it reads again
+        eventually(lambda: any(row["v"] == "b" for row in shop.cat("ns.t").rows))
         stream.stop()
         rows_are(shop, stream.want.values())
 
