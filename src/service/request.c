@@ -182,6 +182,13 @@ tarn_code rest_as_invalid(tarn_code code, tarn_error *err) {
     return code;
 }
 
+tarn_code rest_as_named(tarn_code code, tarn_error *err) {
+    if (code == TARN_NOT_FOUND) {
+        err->code = code = TARN_INVALID;
+    }
+    return rest_as_invalid(code, err);
+}
+
 tarn_code request_same_ident(service_request *r, const json_value *body, tarn_error *err) {
     tarn_ident named;
     const json_value *v = json_get(body, "identifier");

@@ -74,6 +74,8 @@ tarn_code request_member_ident(service_request *r, const json_value *object, con
 
 /* What a body holds or names is an argument, not stored bytes: what is wrong with it is INVALID. */
 tarn_code rest_as_invalid(tarn_code code, tarn_error *err) TARN_MUST_USE;
+/* The same of a file that a body names: it is not the request's subject that is missing. */
+tarn_code rest_as_named(tarn_code code, tarn_error *err) TARN_MUST_USE;
 /* A body may name its table or view again, in "identifier": INVALID where that is another than the
  * path's. */
 tarn_code request_same_ident(service_request *r, const json_value *body,

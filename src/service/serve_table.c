@@ -128,14 +128,18 @@ static tarn_code check_free(service_request *r, const tarn_ident *table, tarn_er
  * a table was created at once. A file that is begun and given up makes it, where folders are a
  * thing.
  */
-static void make_metadata_folder(service_request *r, const tarn_metadata *m) {
+static tarn_code make_metadata_folder(service_request *r, const tarn_metadata *m, tarn_error *err) {
     tarn_store *store = r->service->catalog->store;
     tarn_str path;
     io_sink *sink = NULL;
-    if (location_metadata_file(&r->arena, m, STR("staged"), &path, NULL) == TARN_OK &&
-        store_create(store, path, STORE_CREATE, &sink, NULL) == TARN_OK) {
+    tarn_code code = location_metadata_file(&r->arena, m, STR("staged"), &path, err);
+    if (code == TARN_OK) {
+        code = store_create(store, path, STORE_CREATE, &sink, err);
+    }
+    if (code == TARN_OK) {
         sink->abort(sink);
     }
+    return code;
 }
 
 static tarn_code stage_table(service_request *r, service_reply *reply, const tarn_ident *table,
@@ -150,7 +154,7 @@ static tarn_code stage_table(service_request *r, service_reply *reply, const tar
                                      err));
     }
     TRY(metadata_new(&r->arena, options, &m, err));
-    make_metadata_folder(r, m);
+    TRY(make_metadata_folder(r, m, err));
     TRY(rest_put_table(reply, m, STR_NULL, true, err));
 done:
     return code;
@@ -194,6 +198,7 @@ tarn_code rest_register_table(service_request *r, service_reply *reply, tarn_err
     const json_value *body;
     tarn_table_version *version = NULL;
     tarn_ident table = r->ns;
+    tarn_properties unused;
     tarn_str location;
     bool overwrite = false;
     tarn_code code = TARN_OK;
@@ -205,7 +210,8 @@ tarn_code rest_register_table(service_request *r, service_reply *reply, tarn_err
     if (json_bool(json_get(body, "overwrite"), &overwrite) && overwrite) {
         TRY(err_set(err, TARN_UNSUPPORTED, "registering over an existing table is not offered"));
     }
-    TRY(rest_as_invalid(catalog_register(r->service->catalog, &table, location, err), err));
+    TRY(catalog_load_namespace(r->service->catalog, &r->arena, &r->ns, &unused, err));
+    TRY(rest_as_named(catalog_register(r->service->catalog, &table, location, err), err));
     TRY(catalog_load(r->service->catalog, &table, &version, err));
     TRY(rest_put_table(reply, version->metadata, version->metadata_location, true, err));
 done:

@@ -115,6 +115,7 @@ done:
 tarn_code rest_register_view(service_request *r, service_reply *reply, tarn_error *err) {
     const json_value *body;
     tarn_ident view = r->ns;
+    tarn_properties unused;
     tarn_str location;
     catalog_view *made = NULL;
     tarn_code code = TARN_OK;
@@ -123,7 +124,8 @@ tarn_code rest_register_view(service_request *r, service_reply *reply, tarn_erro
     r->table = view;
     TRY(request_member_str(body, "metadata-location", true, &location, err));
     TRY(places_allow(&r->service->places, location, err));
-    TRY(rest_as_invalid(catalog_register_view(r->service->catalog, &view, location, err), err));
+    TRY(catalog_load_namespace(r->service->catalog, &r->arena, &r->ns, &unused, err));
+    TRY(rest_as_named(catalog_register_view(r->service->catalog, &view, location, err), err));
     TRY(catalog_load_view(r->service->catalog, &view, &made, err));
     TRY(put_view(reply, made, err));
 done:

@@ -182,6 +182,26 @@ static tarn_code sync_parent(char *path, size_t len, tarn_error *err) {
     return code;
 }
 
+/* Nothing can be made below a file: whoever named the place is wrong, and nothing is missing. */
+static tarn_code below_a_file(char *path, tarn_error *err) {
+    struct stat st;
+    for (size_t i = 1; path[i] != 0; i++) {
+        if (path[i] != '/') {
+            continue;
+        }
+        path[i] = 0;
+        bool is_file = stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+        if (is_file) {
+            (void)err_set(err, TARN_INVALID, "%s is a file, and was named as a folder", path);
+        }
+        path[i] = '/';
+        if (is_file) {
+            return TARN_INVALID;
+        }
+    }
+    return err_os(err, ENOTDIR, "file %s could not be made", path);
+}
+
 /* Makes the folder named by the first len bytes of path, and those above it; durable now or later.
  */
 static tarn_code make_folders(file_store *store, char *path, size_t len, bool later,
@@ -199,6 +219,9 @@ static tarn_code make_folders(file_store *store, char *path, size_t len, bool la
             } else if (store->sync) {
                 code = sync_parent(path, i, err);
             }
+        } else if (errno == ENOTDIR) {
+            path[i] = kept;
+            return below_a_file(path, err);
         } else if (errno != EEXIST) {
             int os_code = errno; /* a folder that is there is no error, whatever mkdir said */
             code = store_file_is_folder(path)
@@ -446,7 +469,8 @@ static tarn_code open_temp(file_sink *self, tarn_error *err) {
             break;
         }
     }
-    return err_os(err, errno, "file %s could not be made", self->path);
+    return errno == ENOTDIR ? below_a_file(self->path, err)
+                            : err_os(err, errno, "file %s could not be made", self->path);
 }
 
 static tarn_code file_create(tarn_store *store, tarn_str path, store_mode mode, io_sink **out,

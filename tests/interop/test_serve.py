@@ -592,6 +592,56 @@ def tables_stay_in_the_warehouse():
             equal(make(server, "v", location="/etc/v"), 403)
 
 
+def places_of_the_wrong_kind():
+    """Files where folders belong, folders and nothing where files do: the request is wrong, and no namespace or table is missing."""
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+    version = {"version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["ns"],
+               "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}]}
+    with Workshop() as shop, Server(shop) as server:
+        home, file = shop.path("warehouse"), shop.path("warehouse", "file")
+        os.makedirs(os.path.join(home, "ns"))
+        os.makedirs(os.path.join(home, "folder"))
+        for path in (file, os.path.join(home, "ns", "taken")):
+            with open(path, "w") as out:
+                out.write("x")
+        equal([server.ask("POST", "/v1/namespaces", body)[0] for body in (
+            {"namespace": ["ns"]}, {"namespace": ["in_file"], "properties": {"location": file}})], [200, 200])
+        make = {"name": "t", "schema": schema}
+        equal(server.ask("POST", "/v1/namespaces/ns/tables", dict(make, name="good"))[0], 200)
+        view = {"name": "v", "schema": schema, "properties": {}, "view-version": version}
+        move = {"requirements": [], "updates": [{"action": "set-location", "location": file}]}
+        staged = {"requirements": [{"type": "assert-create"}], "updates": [
+            {"action": "assign-uuid", "uuid": "5f9c2c8e-0000-4000-8000-000000000001"}, {"action": "upgrade-format-version", "format-version": 2},
+            {"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}}, {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}}, {"action": "set-default-sort-order", "sort-order-id": -1},
+            {"action": "set-location", "location": file}]}
+        is_file = file + " is a file"
+        for path, body, words in (
+                ("ns/tables", dict(make, location=file), is_file),
+                ("ns/tables", dict(make, location=file + "/x/y"), is_file),
+                ("ns/tables", dict(make, location=file, **{"stage-create": True}), is_file),
+                ("ns/tables", dict(make, properties={"write.metadata.path": file}), is_file),
+                ("ns/tables", dict(make, name="taken"), "taken is a file"),
+                ("in_file/tables", make, is_file),
+                ("ns/tables/good", move, is_file),
+                ("ns/tables/t", staged, is_file),
+                ("ns/views", dict(view, location=file), is_file),
+                ("ns/views", dict(view, name="taken"), "taken is a file"),
+                ("ns/register", {"name": "t", "metadata-location": home + "/folder"}, "folder was not a file"),
+                ("ns/register", {"name": "t", "metadata-location": file + "/m.metadata.json"}, file + "/m.metadata.json"),
+                ("ns/register", {"name": "t", "metadata-location": home + "/none.metadata.json"}, "none.metadata.json"),
+                ("ns/register-view", {"name": "t", "metadata-location": home + "/folder"}, "folder was not a file"),
+                ("ns/register-view", {"name": "t", "metadata-location": home + "/none.metadata.json"}, "none.metadata.json")):
+            status, answer, _ = server.ask("POST", "/v1/namespaces/" + path, body)
+            assert status == 400 and words in answer["error"]["message"], (path, body, status, answer)
+        for what in ("register", "register-view"):
+            status, answer, _ = server.ask("POST", "/v1/namespaces/nope/" + what, {"name": "t", "metadata-location": home + "/none"})
+            equal((status, answer["error"]["type"]), (404, "NoSuchNamespaceException"))
+        equal(server.ask("GET", "/v1/namespaces/ns/tables/good")[0], 200)
+        equal(server.catalog().list_tables("ns"), [("ns", "good")])
+
+
 def lies_are_refused():
     """What a commit or a registration names must be there, at home, and what it is said to be."""
     with Workshop() as shop, Server(shop) as server:
@@ -641,7 +691,7 @@ def wrong_starts():
 CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
          transactions_on_a_stale_head,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
-         duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, lies_are_refused,
+         duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, places_of_the_wrong_kind, lies_are_refused,
          wrong_starts]
 
 
