@@ -5,39 +5,16 @@
  * that a message that is too short or too long is found; where one is bad, the run is decoded again
  * message by message, and the bad ones are told. Rows are messages, until kinds of rows or
  * envelopes take some out or give two. */
-#include "source/kafka_int.h"
+#include "source/kafka_avro_int.h"
 
 #ifdef TARN_KAFKA
 
-#include <stdio.h>
-
 #include "source/kind_column.h"
-#include "source/registry.h"
 #include "table/project.h"
-#include "table/row_kind.h"
 
 #define RUN_MESSAGES 16384
 #define RUN_BYTES    ((size_t)8 << 20)
 #define SYNC         "tarn-kafka-block" /* 16 bytes */
-
-struct kafka_avro {
-    tarn_env *env;
-    schema_registry *registry;
-    rd_kafka_message_t *held; /* begins the next run */
-    tarn_arena arena;         /* of the run: types */
-    tarn_buf blocks;
-    tarn_buf ends; /* size_t a message: where its block ends */
-    tarn_buf header;
-    tarn_buf file;
-    int64_t n;     /* messages of the run */
-    int64_t given; /* of them, done */
-    int64_t step;  /* decoded at once: the run, or 1 */
-    avro_file *avro;
-    avro_scan *scan;
-    const tarn_type *type; /* of the rows given; in arena */
-    tarn_buf kinds;
-    bool ended;
-};
 
 void kafka_avro_free(kafka_avro *a) {
     if (a == NULL) {
@@ -52,8 +29,11 @@ void kafka_avro_free(kafka_avro *a) {
     registry_free(a->registry);
     buf_release(&a->blocks);
     buf_release(&a->ends);
+    buf_release(&a->keys);
+    buf_release(&a->key_ends);
     buf_release(&a->header);
     buf_release(&a->file);
+    buf_release(&a->key_file);
     buf_release(&a->kinds);
     arena_release(&a->arena);
     env_free(env, a);
@@ -69,8 +49,11 @@ static tarn_code avro_begin(kafka_source *k, tarn_error *err) {
     arena_init(&a->arena, env);
     buf_init(&a->blocks, env, 0);
     buf_init(&a->ends, env, 0);
+    buf_init(&a->keys, env, 0);
+    buf_init(&a->key_ends, env, 0);
     buf_init(&a->header, env, 0);
     buf_init(&a->file, env, 0);
+    buf_init(&a->key_file, env, 0);
     buf_init(&a->kinds, env, 0);
     tarn_code code = registry_new(env, k->setup->schema_registry, &a->registry, err);
     if (code != TARN_OK) {
@@ -112,30 +95,34 @@ done:
     return code;
 }
 
-static tarn_code put_block(kafka_avro *a, tarn_str datum, tarn_error *err) {
+static tarn_code put_block(tarn_buf *out, tarn_str datum, tarn_error *err) {
     tarn_code code = TARN_OK;
-    TRY(put_long(&a->blocks, 1, err));
-    TRY(put_text(&a->blocks, datum, err));
-    TRY(buf_append(&a->blocks, SYNC, 16, err));
-    code = buf_append(&a->ends, &a->blocks.len, sizeof a->blocks.len, err);
-    a->n += code == TARN_OK;
+    TRY(put_long(out, 1, err));
+    TRY(put_text(out, datum, err));
+    code = buf_append(out, SYNC, 16, err);
 done:
     return code;
 }
 
-static size_t block_end(const kafka_avro *a, int64_t i) {
+tarn_code kafka_avro_put_file(tarn_buf *out, tarn_str schema, tarn_str datum, tarn_error *err) {
+    tarn_code code = put_header(out, schema, err);
+    return code == TARN_OK ? put_block(out, datum, err) : code;
+}
+
+/* Where the first i of them end. */
+static size_t end_of(const tarn_buf *ends, int64_t i) {
     size_t end = 0;
     if (i > 0) {
-        memcpy(&end, a->ends.data + (size_t)(i - 1) * sizeof end, sizeof end);
+        memcpy(&end, ends->data + (size_t)(i - 1) * sizeof end, sizeof end);
     }
     return end;
 }
 
 /* ---- runs ---- */
 
-static bool wire_id(const rd_kafka_message_t *m, int32_t *id) {
-    const uint8_t *p = m->payload;
-    if (p == NULL || m->len < 5 || p[0] != 0) {
+bool kafka_avro_wire_id(const void *bytes, size_t len, int32_t *id) {
+    const uint8_t *p = bytes;
+    if (p == NULL || len < 5 || p[0] != 0) {
         return false;
     }
     *id = (int32_t)((uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4]);
@@ -157,9 +144,19 @@ static tarn_code pass_message(kafka_source *k, const rd_kafka_message_t *m, tarn
 }
 
 static tarn_code add_message(kafka_source *k, const rd_kafka_message_t *m, tarn_error *err) {
+    kafka_avro *a = k->avro;
     tarn_str datum = str_make((const char *)m->payload + 5, m->len - 5);
-    tarn_code code = put_block(k->avro, datum, err);
-    return code == TARN_OK ? kafka_hand_on(k, m, err) : code;
+    tarn_code code = TARN_OK;
+    TRY(put_block(&a->blocks, datum, err));
+    TRY(buf_append(&a->ends, &a->blocks.len, sizeof a->blocks.len, err));
+    if (k->setup->avro_envelope) {
+        TRY(buf_append(&a->keys, m->key, m->key != NULL ? m->key_len : 0, err));
+        TRY(buf_append(&a->key_ends, &a->keys.len, sizeof a->keys.len, err));
+    }
+    a->n++;
+    code = kafka_hand_on(k, m, err);
+done:
+    return code;
 }
 
 static tarn_code begin_run(kafka_source *k, int32_t id, tarn_error *err) {
@@ -170,9 +167,22 @@ static tarn_code begin_run(kafka_source *k, int32_t id, tarn_error *err) {
     a->given = 0;
     buf_reset(&a->blocks);
     buf_reset(&a->ends);
+    buf_reset(&a->keys);
+    buf_reset(&a->key_ends);
     arena_release(&a->arena);
     a->type = NULL;
     return code == TARN_OK ? put_header(&a->header, schema, err) : code;
+}
+
+/* The registry will be there again: told, and waited for. */
+static tarn_code wait_for_registry(kafka_source *k, tarn_error *err) {
+    kafka_trouble(k, "the schema registry", err->message);
+    err_reset(err);
+    tarn_code code = kafka_patience(k, err);
+    if (code == TARN_OK) {
+        env_sleep_ms(k->avro->env, 200);
+    }
+    return code;
 }
 
 /* Messages of one schema. No rows and no error: none came in time, or the registry is away. */
@@ -189,7 +199,7 @@ static tarn_code gather_run(kafka_source *k, int64_t timeout_ms, tarn_error *err
         if (a->held == NULL) {
             break;
         }
-        bool good = wire_id(a->held, &id);
+        bool good = kafka_avro_wire_id(a->held->payload, a->held->len, &id);
         if (a->n > 0 && (!good || id != run)) {
             break;
         }
@@ -206,15 +216,7 @@ static tarn_code gather_run(kafka_source *k, int64_t timeout_ms, tarn_error *err
     a->step = a->n;
     a->ended = a->n == 0 && a->held == NULL && kafka_all_done(k);
 done:
-    if (code == TARN_IO && a->n == 0) { /* the registry will be there again */
-        kafka_trouble(k, "the schema registry", err->message);
-        err_reset(err);
-        code = kafka_patience(k, err);
-        if (code == TARN_OK) {
-            env_sleep_ms(a->env, 200);
-        }
-    }
-    return code;
+    return code == TARN_IO && a->n == 0 ? wait_for_registry(k, err) : code;
 }
 
 /* ---- decoding ---- */
@@ -258,8 +260,8 @@ static tarn_code open_part(kafka_source *k, tarn_error *err) {
     io_source *memory = NULL;
     avro_scan_options options;
     uint8_t *selected;
-    size_t from = block_end(a, a->given);
-    size_t to = block_end(a, a->given + a->step);
+    size_t from = end_of(&a->ends, a->given);
+    size_t to = end_of(&a->ends, a->given + a->step);
     memset(&options, 0, sizeof options);
     buf_reset(&a->file);
     TRY(buf_append_str(&a->file, buf_str(&a->header), err));
@@ -279,13 +281,18 @@ done:
 }
 
 /* Of a block: one record (one byte), its length, the datum, the mark. */
-static tarn_str datum_at(const kafka_avro *a, int64_t i) {
-    size_t from = block_end(a, i) + 1;
-    size_t end = block_end(a, i + 1) - 16;
+tarn_str kafka_avro_datum(const kafka_avro *a, int64_t i) {
+    size_t from = end_of(&a->ends, i) + 1;
+    size_t end = end_of(&a->ends, i + 1) - 16;
     while (from < end && a->blocks.data[from] >= 0x80) {
         from++;
     }
     return str_make(a->blocks.data + from + 1, end - from - 1);
+}
+
+tarn_str kafka_avro_key(const kafka_avro *a, int64_t i) {
+    size_t from = end_of(&a->key_ends, i);
+    return str_make(a->keys.data + from, end_of(&a->key_ends, i + 1) - from);
 }
 
 /* Rows of the run, one a message. */
@@ -306,7 +313,7 @@ static tarn_code decode(kafka_source *k, tarn_batch *out, tarn_error *err) {
         err_reset(err);
         return TARN_OK;
     }
-    tarn_str raw = datum_at(a, a->given);
+    tarn_str raw = kafka_avro_datum(a, a->given);
     tarn_error why = *err;
     err_reset(err);
     a->given++;
@@ -315,7 +322,7 @@ static tarn_code decode(kafka_source *k, tarn_batch *out, tarn_error *err) {
 
 /* ---- what rows do ---- */
 
-static int32_t field_at(const tarn_type *type, tarn_str name) {
+int32_t kafka_avro_field(const tarn_type *type, tarn_str name) {
     for (int32_t i = 0; i < type->n_fields; i++) {
         if (str_eq(type->fields[i].name, name)) {
             return i;
@@ -351,7 +358,7 @@ static tarn_code read_kind_column(kafka_source *k, tarn_batch *batch, tarn_error
     memset(&rows, 0, sizeof rows);
     memset(&options, 0, sizeof options);
     const tarn_type *all = type_assign_ids(&a->arena, batch->type, &next_id);
-    int32_t at = field_at(batch->type, str_of(k->setup->kind_column));
+    int32_t at = kafka_avro_field(batch->type, str_of(k->setup->kind_column));
     tarn_field *fields = ARENA_ARRAY(&a->arena, tarn_field, (size_t)batch->type->n_fields + 1);
     if (all == NULL || fields == NULL) {
         return err_nomem(err);
@@ -385,153 +392,6 @@ done:
     return code;
 }
 
-/* ---- envelopes ---- */
-
-typedef struct envelopes {
-    kafka_source *kafka;
-    tarn_view before, after, op;
-    tarn_view *before_columns, *after_columns;
-    int32_t n;
-    const uint8_t *is_key; /* one a column */
-    int64_t first;         /* the batch's first message in the run */
-    tarn_builder rows;
-} envelopes;
-
-static tarn_code put_image(envelopes *e, const tarn_view *columns, int64_t row, uint8_t kind,
-                           tarn_error *err) {
-    tarn_code code = TARN_OK;
-    for (int32_t i = 0; i < e->n; i++) {
-        TRY(builder_view(&e->rows.children[i], &columns[i], row, 1, err));
-    }
-    TRY(builder_close(&e->rows, err));
-    code = buf_append_char(&e->kafka->avro->kinds, (char)kind, err);
-done:
-    return code;
-}
-
-static tarn_code reject_change(envelopes *e, int64_t row, tarn_str reason, tarn_error *err) {
-    return kafka_reject(e->kafka, e->kafka->n_given + row + 1,
-                        datum_at(e->kafka->avro, e->first + row), reason, err);
-}
-
-/* The name of a key column that the image lacks; data NULL: it has its key. */
-static tarn_str null_key(const envelopes *e, const tarn_view *columns, int64_t row) {
-    for (int32_t i = 0; i < e->n; i++) {
-        if (e->is_key[i] && view_is_null(&columns[i], row)) {
-            return e->kafka->avro->type->fields[i].name;
-        }
-    }
-    return STR_NULL;
-}
-
-static tarn_code put_images(envelopes *e, int64_t row, int before_kind, int after_kind,
-                            tarn_error *err) {
-    tarn_code code = TARN_OK;
-    tarn_str lacks = before_kind >= 0 ? null_key(e, e->before_columns, row) : STR_NULL;
-    if (lacks.data == NULL && after_kind >= 0) {
-        lacks = null_key(e, e->after_columns, row);
-    }
-    if (lacks.data != NULL) {
-        char words[256];
-        int len = snprintf(words, sizeof words, "column %.*s: a key value was null or absent",
-                           (int)(lacks.len < 128 ? lacks.len : 128), lacks.data);
-        return reject_change(e, row, str_make(words, (size_t)len), err);
-    }
-    TRY(before_kind >= 0 ? put_image(e, e->before_columns, row, (uint8_t)before_kind, err)
-                         : TARN_OK);
-    code =
-        after_kind >= 0 ? put_image(e, e->after_columns, row, (uint8_t)after_kind, err) : TARN_OK;
-done:
-    return code;
-}
-
-static tarn_code put_change(envelopes *e, int64_t row, tarn_error *err) {
-    bool had = !view_is_null(&e->before, row);
-    bool has = !view_is_null(&e->after, row);
-    tarn_str op = view_is_null(&e->op, row) ? STR("") : view_bytes(&e->op, row);
-    if ((str_is(op, "c") || str_is(op, "r")) && has) {
-        return put_images(e, row, -1, TARN_ROW_INSERT, err);
-    }
-    if (str_is(op, "u") && has) {
-        return put_images(e, row, had ? TARN_ROW_UPDATE_BEFORE : -1, TARN_ROW_UPDATE_AFTER, err);
-    }
-    if (str_is(op, "d") && had) {
-        return put_images(e, row, TARN_ROW_DELETE, -1, err);
-    }
-    const char *reason = str_is(op, "d") ? "a delete without the row before it"
-                         : str_is(op, "t")
-                             ? "op \"t\" (truncate) is not taken: it names no row"
-                             : "the \"op\" was none of c, r, u, d, or its row was not there";
-    return reject_change(e, row, str_of(reason), err);
-}
-
-/* The rows' type: after's columns, of which rows that delete may lack some. */
-static tarn_code image_type(kafka_source *k, const tarn_type *envelope, envelopes *e,
-                            tarn_error *err) {
-    kafka_avro *a = k->avro;
-    int32_t before = field_at(envelope, STR("before"));
-    int32_t after = field_at(envelope, STR("after"));
-    int32_t op = field_at(envelope, STR("op"));
-    if (before < 0 || after < 0 || op < 0 || envelope->fields[op].type->kind != TARN_STRING ||
-        envelope->fields[after].type->kind != TARN_STRUCT ||
-        !type_same_shape(envelope->fields[before].type, envelope->fields[after].type)) {
-        return err_set(err, TARN_INVALID,
-                       "%s: messages are no change envelopes (before, after, op)", k->location);
-    }
-    const tarn_type *image = envelope->fields[after].type;
-    tarn_field *fields = ARENA_ARRAY(&a->arena, tarn_field, (size_t)image->n_fields + 1);
-    e->before_columns = ARENA_ARRAY(&a->arena, tarn_view, (size_t)image->n_fields + 1);
-    e->after_columns = ARENA_ARRAY(&a->arena, tarn_view, (size_t)image->n_fields + 1);
-    const tarn_type *copy = type_copy(&a->arena, image);
-    uint8_t *is_key = ARENA_ARRAY(&a->arena, uint8_t, (size_t)image->n_fields + 1);
-    if (is_key == NULL || fields == NULL || copy == NULL || e->before_columns == NULL ||
-        e->after_columns == NULL) {
-        return err_nomem(err);
-    }
-    e->n = image->n_fields;
-    for (int32_t i = 0; i < e->n; i++) {
-        fields[i] = copy->fields[i];
-        fields[i].required = false;
-        for (int32_t j = 0; j < k->setup->n_keys; j++) {
-            is_key[i] |= str_eq(fields[i].name, k->setup->keys[j]);
-        }
-    }
-    e->is_key = is_key;
-    a->type = type_struct(&a->arena, fields, e->n);
-    return a->type != NULL ? TARN_OK : err_nomem(err);
-}
-
-static tarn_code open_envelopes(kafka_source *k, tarn_batch *batch, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    kafka_avro *a = k->avro;
-    envelopes e;
-    tarn_batch rows;
-    int64_t n = batch_rows(batch);
-    memset(&e, 0, sizeof e);
-    memset(&rows, 0, sizeof rows);
-    e.kafka = k;
-    e.first = a->given - n;
-    buf_reset(&a->kinds);
-    TRY(image_type(k, batch->type, &e, err));
-    view_column(batch, field_at(batch->type, STR("before")), &e.before);
-    view_column(batch, field_at(batch->type, STR("after")), &e.after);
-    view_column(batch, field_at(batch->type, STR("op")), &e.op);
-    for (int32_t i = 0; i < e.n; i++) {
-        view_child(&e.before, i, &e.before_columns[i]);
-        view_child(&e.after, i, &e.after_columns[i]);
-    }
-    TRY(builder_init(&e.rows, a->env, a->type, err));
-    for (int64_t i = 0; i < n; i++) {
-        TRY(put_change(&e, i, err));
-    }
-    TRY(builder_finish_batch(&e.rows, &rows, err));
-    batch_release(batch);
-    batch_move(batch, &rows);
-done:
-    builder_release(&e.rows);
-    return code;
-}
-
 /* ---- giving ---- */
 
 tarn_code kafka_avro_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out,
@@ -558,7 +418,18 @@ tarn_code kafka_avro_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out,
         if (batch_rows(&batch) > 0 && k->setup->kind_column != NULL) {
             TRY(read_kind_column(k, &batch, err));
         } else if (batch_rows(&batch) > 0 && k->setup->avro_envelope) {
-            TRY(open_envelopes(k, &batch, err));
+            code = kafka_envelopes_open(k, &batch, err);
+            if (code == TARN_IO) { /* the same messages once more */
+                a->given = before;
+                a->step = a->n - before;
+                close_part(a);
+                batch_release(&batch);
+                code = wait_for_registry(k, err);
+                goto done;
+            }
+            if (code != TARN_OK) {
+                goto done;
+            }
         } else if (batch_rows(&batch) > 0) {
             TRY(check_rows(k, &batch, -1, err));
         }

@@ -473,6 +473,10 @@ AVRO[3] = {"type": "record", "name": "Envelope", "fields": [
     {"name": "after", "type": ["null", "Value"], "default": None}, {"name": "op", "type": "string"}]}
 AVRO[4] = json.loads(json.dumps(AVRO[3]))
 AVRO[4]["fields"][0]["type"][1]["fields"][0]["type"] = ["null", "long"]
+for number, fields in ((5, [("id", "long")]), (6, [("id", ["null", "long"])]), (7, [("id", "string")]), (8, [("v", "string")]),
+                       (9, [("more", "int"), ("v", "string"), ("id", "long")])):  # of messages' keys
+    AVRO[number] = {"type": "record", "name": "Key", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+AWAY = {}  # how often a schema is not to be had
 
 
 def registry():
@@ -480,6 +484,10 @@ def registry():
     class Answers(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             number = int(self.path.rsplit("/", 1)[1])
+            if AWAY.get(number, 0) > 0:
+                AWAY[number] -= 1
+                self.send_error(503)
+                return
             body = json.dumps({"schema": json.dumps(AVRO[number])}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
@@ -540,10 +548,44 @@ def avro_from_topics(shop, broker):
     equal([r["id"] for r in table(shop, "ns.c")], [1, 3])
     with open(shop.path("c.bad")) as file:
         equal([json.loads(line)["line"] for line in file], [1, 2])
+    deletes_by_key(shop, broker, take)
     server.shutdown()
     # a registry that is gone is waited for like a broker
     must_refuse(shop.tarn("ingest", "ns.z", "kafka://%s/a" % broker, "--create", "--schema", "id long", "--schema-registry", "http://127.0.0.1:1",
                           "--format", "avro", "--kafka-timeout", "1s", check=False), "registry", "127.0.0.1:1")
+
+
+def deletes_by_key(shop, broker, take):
+    """Deletes without a row before them take the row of their message's key away, of whatever schema that is, as those in JSON
+    do; where the key does not say which row, the message is told. The registry may be away when a key is first looked at."""
+    row = lambda i: {"id": i, "v": "v%d" % i, "d": i}
+    gone = wire(3, {"before": None, "after": None, "op": "d"})
+
+    def produce(topic, messages):
+        text = b"".join(key + b"|KEY|" + value + b"|END|" for key, value in messages)
+        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0", "-Z", "-K", "|KEY|", "-D", "|END|"], input=text, check=True, timeout=60)
+
+    made = [(wire(5, {"id": i}), wire(3, {"before": None, "after": row(i), "op": "c"})) for i in range(40)]
+    AWAY[5] = AWAY[9] = 2
+    for kind in ("equality", "vector"):
+        topic = "k" + kind
+        produce(topic, made + [(wire(5, {"id": 3}), gone), (wire(5, {"id": 3}), b""), (wire(9, {"more": 1, "v": "x", "id": 4}), gone),
+                               (wire(6, {"id": 5}), gone), (wire(5, {"id": 6}), wire(3, {"before": row(6), "after": None, "op": "d"})),
+                               (wire(5, {"id": 7}), gone), (wire(5, {"id": 7}), made[7][1]), (wire(5, {"id": 99}), gone)] +
+                [(wire(5, {"id": i}), gone) for i in range(10, 40)])
+        take(topic, "--format", "debezium-avro", "--key", "id", "--deletes", kind, "--state", topic)
+        equal([r["id"] for r in table(shop, "ns." + topic)], [0, 1, 2, 7, 8, 9])
+        equal(AWAY, {5: 0, 9: 0})
+    bad = [(b"", "there is none"), (b'{"id": 1}', "number of a schema"), (wire(6, {"id": None}), "column id is null"),
+           (wire(7, {"id": "1"}), "another type"), (wire(8, {"v": "x"}), "no column id"), (wire(5, {"id": 1000})[:-1], "was damaged")]
+    produce("kbad", made[:2] + [(key, gone) for key, _ in bad])
+    take("kbad", "--format", "debezium-avro", "--key", "id", "--deletes", "equality", "--rejects", "k.bad")
+    with open(shop.path("k.bad")) as file:
+        told = [json.loads(line) for line in file]
+    equal([t["line"] for t in told], list(range(2, 2 + len(bad))))
+    for t, (_, word) in zip(told, bad):
+        assert "a delete without the row before it" in t["reason"] and word in t["reason"], (t, word)
+    equal([r["id"] for r in table(shop, "ns.kbad")], [0, 1])
 
 
 CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
