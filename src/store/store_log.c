@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@ typedef struct log_segment {
     int64_t bytes;   /* durable */
     int64_t kept;    /* records that are needed */
     int64_t last_ms; /* time of the newest record; 0: none */
+    bool ragged;     /* its file may be longer: the segment behind it is needed to say so */
     struct log_segment *next;
 } log_segment;
 
@@ -188,6 +190,7 @@ done:
 /* Under the lock. */
 static void settle(store_log *log, store_log_entry *entries, int64_t end, tarn_code code,
                    const tarn_error *failed) {
+    log->active->ragged = code != TARN_OK;
     if (code == TARN_OK) {
         log->active->bytes = end;
         log->syncs++;
@@ -319,8 +322,11 @@ tarn_code store_log_find_free(store_log *log, int64_t before_ms, store_log_fn fn
     int64_t bytes = 0;
     *found = false;
     (void)pthread_mutex_lock(&log->lock);
+    const log_segment *before = NULL;
     for (const log_segment *s = log->segments; s != NULL && s != log->active; s = s->next) {
-        if (s->kept == 0 && s->last_ms < before_ms) {
+        bool needed = before != NULL && before->ragged;
+        before = s;
+        if (s->kept == 0 && s->last_ms < before_ms && !needed) {
             *found = true;
             *segment = s->number;
             *oldest = s == log->segments;
@@ -381,14 +387,30 @@ const char *store_log_id(const store_log *log) {
 
 /* ---- opening ---- */
 
+/* Its name is durable before anything in it is. */
+static tarn_code make_folder(const store_log *log, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    char *parent = log_scan_copy(log->env, log->dir);
+    if (parent == NULL) {
+        return err_nomem(err);
+    }
+    bool made = mkdir(log->dir, 0777) == 0;
+    if (!made && errno != EEXIST) {
+        code = err_os(err, errno, "folder %s could not be made", log->dir);
+        goto done;
+    }
+    code = sync_folder(dirname(parent), made ? err : NULL);
+    code = made ? code : TARN_OK; /* it may lie where this process may not look */
+done:
+    env_free(log->env, parent);
+    return code;
+}
+
 static tarn_code take_folder(store_log *log, tarn_error *err) {
     tarn_buf path;
     tarn_code code = TARN_OK;
     buf_init(&path, log->env, 0);
-    if (mkdir(log->dir, 0777) != 0 && errno != EEXIST) {
-        code = err_os(err, errno, "folder %s could not be made", log->dir);
-        goto done;
-    }
+    TRY(make_folder(log, err));
     TRY(buf_printf(&path, err, "%s/%s.lock%c", log->dir, log->name, '\0'));
     log->lock_fd = open((const char *)path.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (log->lock_fd < 0) {
@@ -425,12 +447,45 @@ static tarn_code take_record(void *ctx, const store_log_record *record, bool *ke
     return code;
 }
 
-/* How much of a segment was durable when the next one began; -1: nobody says. */
-static tarn_code find_end(const store_log *log, int64_t number, int64_t next, int64_t *out,
-                          tarn_error *err) {
+/* The end of a segment whose next one was let go: it had been cut there (cut_tail, ragged). */
+static tarn_code find_size(const char *path, int64_t *out, tarn_error *err) {
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return err_os(err, errno, "log %s could not be looked at", path);
+    }
+    *out = (int64_t)info.st_size;
+    return TARN_OK;
+}
+
+/* Bytes that were never acknowledged, and shall not look as if they had been. */
+static tarn_code cut_tail(const char *path, int64_t bytes, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    int64_t size;
+    int fd = -1;
+    TRY(find_size(path, &size, err));
+    if (size <= bytes) {
+        return TARN_OK;
+    }
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, bytes) != 0 || fsync(fd) != 0) {
+        code = err_os(err, errno, "log %s could not be cut at %lld", path, (long long)bytes);
+    }
+done:
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return code;
+}
+
+/* How much of the segment at own was durable when the next one began; -1: nobody says. */
+static tarn_code find_end(const store_log *log, const char *own, int64_t number, int64_t next,
+                          int64_t *out, tarn_error *err) {
     scan_result head;
     *out = -1;
-    if (next != number + 1) {
+    if (next > number + 1) {
+        return find_size(own, out, err);
+    }
+    if (next < 0) {
         return TARN_OK;
     }
     char *path = segment_path(log, next);
@@ -458,9 +513,10 @@ static tarn_code read_segment(store_log *log, int64_t number, int64_t next, open
     s->number = number;
     *(log->active != NULL ? &log->active->next : &log->segments) = s;
     log->active = scan->at = s;
-    TRY(find_end(log, number, next, &end, err));
+    TRY(find_end(log, path, number, next, &end, err));
     TRY(log_scan_segment(log->env, path, number, end, take_record, scan, &result, err));
     s->bytes = result.bytes;
+    TRY(cut_tail(path, s->bytes, err));
     if (result.bytes > 0) { /* else it was killed while it was made: nothing was ever in it */
         memcpy(log->id, result.id, sizeof log->id);
         if (result.first_position > log->next_position) {

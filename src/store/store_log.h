@@ -7,8 +7,9 @@
  * (durable or lost) before any later group is placed as durable; 3 every record says up to where
  * its segment was durable when it was written, and every segment how far the one before was: so a
  * damaged record that was acknowledged is CORRUPT, and one that never was is a torn tail and no
- * record; 4 nothing is written behind a tail that may be torn: a new segment begins; 5 a folder has
- * one owner. */
+ * record; 4 nothing is written behind a tail that may be torn: a new segment begins; 5 where the
+ * segment that would say how far one was durable is gone, the file ends there; 6 a folder has one
+ * owner. */
 #ifndef STORE_STORE_LOG_H
 #define STORE_STORE_LOG_H
 

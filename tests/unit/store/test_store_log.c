@@ -333,6 +333,58 @@ static void test_log_released(void **state) {
     test_env_done(env);
 }
 
+static void release_one(store_log *log, int64_t number) {
+    tarn_error err = TARN_ERROR_INIT;
+    const store_log_place place = {number, 0, 0};
+    seen s = {0};
+    int64_t segment;
+    bool oldest;
+    bool found;
+    store_log_release(log, &place);
+    assert_ok(store_log_find_free(log, INT64_MAX, see_again, &s, &segment, &oldest, &found, &err));
+    assert_true(found && segment == number);
+    store_log_remove(log, segment);
+}
+
+/* Where the segment behind one is gone, damage to its last record is told all the same, and a tail
+ * that was torn before is none. */
+static void test_log_holes(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    folder f;
+    folder_open(&f);
+    for (int torn = 0; torn < 2; torn++) {
+        tarn_error err = TARN_ERROR_INIT;
+        char bytes[2048];
+        size_t ends[4];
+        store_log *log;
+        seen s = {.keep = true};
+        int64_t position;
+        folder_clear(&f);
+        size_t n = make_log(env, &f, bytes, sizeof bytes, ends);
+        write_file(segment_path(&f, 0), bytes, n - (size_t)torn);
+        assert_ok(open_log(env, &f, 1, &s, &log, &err)); /* a segment for each */
+        assert_int_equal(s.n, 3 - torn);
+        assert_ok(append(log, "one", &position, &err));
+        assert_ok(append(log, "two", &position, &err));
+        release_one(log, 1);
+        store_log_close(log);
+        assert_ok(open_log(env, &f, 1, &s, &log, &err));
+        assert_int_equal(s.n, 4 - torn);
+        store_log_close(log);
+        n = read_file(segment_path(&f, 0), bytes, sizeof bytes);
+        assert_int_equal(n, ends[3 - torn]);
+        bytes[n - 1] = (char)(bytes[n - 1] ^ 1);
+        write_file(segment_path(&f, 0), bytes, n);
+        log = NULL;
+        assert_code(open_log(env, &f, 1, &s, &log, &err), TARN_CORRUPT);
+        write_file(segment_path(&f, 0), bytes, n - 1);
+        assert_code(open_log(env, &f, 1, &s, &log, &err), TARN_CORRUPT);
+    }
+    folder_close(&f);
+    test_env_done(env);
+}
+
 /* A write that fails leaves nothing, and the next one works. */
 static void test_log_full(void **state) {
     (void)state;
@@ -413,7 +465,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_torn),    cmocka_unit_test(test_log_damaged),
         cmocka_unit_test(test_log_threads), cmocka_unit_test(test_log_released),
-        cmocka_unit_test(test_log_full),    cmocka_unit_test(test_log_memory),
+        cmocka_unit_test(test_log_holes),   cmocka_unit_test(test_log_full),
+        cmocka_unit_test(test_log_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
