@@ -303,6 +303,23 @@ static void fill_by_clock(unsigned char *out, size_t len) {
     }
 }
 
+void env_cond_init(pthread_cond_t *cond) {
+    pthread_condattr_t how;
+    (void)pthread_condattr_init(&how);
+    (void)pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(cond, &how);
+    (void)pthread_condattr_destroy(&how);
+}
+
+void env_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms) {
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + (ms % 1000) * 1000000;
+    until.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    (void)pthread_cond_timedwait(cond, lock, &until);
+}
+
 void env_random(tarn_env *env, void *out, size_t len) {
     if (env->options.random != NULL) {
         env->options.random(env->options.ctx, out, len);

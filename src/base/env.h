@@ -3,6 +3,7 @@
 #ifndef BASE_ENV_H
 #define BASE_ENV_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,9 @@ void env_count_out(tarn_env *env, size_t size_bytes);
 int64_t env_now_us(tarn_env *env); /* since 1970, UTC */
 int64_t env_now_ms(tarn_env *env);
 void env_sleep_ms(tarn_env *env, int64_t ms);
+/* Waits for at most so long, whatever the clock is set to meanwhile. */
+void env_cond_init(pthread_cond_t *cond);
+void env_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms);
 void env_random(tarn_env *env, void *out, size_t len);
 uint64_t env_random_u64(tarn_env *env);
 int64_t env_random_snapshot_id(tarn_env *env); /* positive, never 0 */

@@ -103,7 +103,8 @@ static bool same_properties(const tarn_properties *a, const tarn_properties *b) 
 static bool may_share(const commit_request *r) {
     return r->share && r->commit_id != NULL && r->n_added > 0 && r->n_added_deletes == 0 &&
            r->n_removed == 0 && r->n_removed_deletes == 0 && r->n_referenced == 0 &&
-           r->fence == NULL && (r->kind == COMMIT_FAST_APPEND || r->kind == COMMIT_MERGE_APPEND);
+           r->properties.count == 0 && r->fence == NULL &&
+           (r->kind == COMMIT_FAST_APPEND || r->kind == COMMIT_MERGE_APPEND);
 }
 
 static bool agree(const commit_request *a, const commit_request *b) {

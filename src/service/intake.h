@@ -52,8 +52,10 @@ typedef struct intake_request {
 typedef struct intake_answer {
     int64_t rows, position;
     bool repeated;
-    bool committed;      /* asked only with wait_ms */
-    int64_t snapshot_id; /* that has them, or a later one; TARN_NO_SNAPSHOT: not known */
+    /* Asked only with wait_ms: */
+    bool committed;      /* all rows are in the table */
+    int64_t rejected;    /* so many are in a file of rejected rows instead */
+    int64_t snapshot_id; /* that has them; TARN_NO_SNAPSHOT: not known */
 } intake_answer;
 
 tarn_code intake_take(intake *in, const intake_request *request, intake_answer *out,

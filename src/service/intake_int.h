@@ -1,5 +1,6 @@
-/* service/intake_int.h - what the intake's files share: intake.c takes rows and runs the workers,
- * intake_table.c makes snapshots of what waits, intake_recover.c reads the log after a restart. */
+/* service/intake_int.h - what the intake's files share: intake_take.c takes rows, intake.c runs the
+ * workers, intake_table.c makes snapshots of what waits, intake_recover.c reads the log after a
+ * restart. */
 #ifndef SERVICE_INTAKE_INT_H
 #define SERVICE_INTAKE_INT_H
 
@@ -12,13 +13,25 @@
 
 #include <stdatomic.h>
 
-#define INTAKE_WORKERS 4
+#define INTAKE_WORKERS   4
+#define INTAKE_DUE_BYTES ((int64_t)32 << 20) /* so much is committed before its time */
+
+/* A request that waits for the commit of its rows; its own, and under the intake's lock. */
+typedef struct intake_waiter {
+    struct intake_item *item; /* while it is not done */
+    bool done;
+    int64_t rejected;    /* of its rows */
+    int64_t snapshot_id; /* that has the others; TARN_NO_SNAPSHOT: not known */
+    struct intake_waiter *next;
+} intake_waiter;
 
 /* The rows of one request. */
 typedef struct intake_item {
     int64_t position, rows, bytes;
     store_log_place place;
     bool durable;
+    int64_t rejected; /* of its rows, in the last try to write them */
+    intake_waiter *waiters;
     char *reason;                /* its rows cannot be written: they are rejected; NULL: they can */
     intake_batches batches;      /* none: they are decoded from the log */
     tarn_table_version *version; /* of the batches' type */
@@ -48,8 +61,7 @@ typedef struct intake_table {
     tarn_table_version *version; /* as it was last seen; NULL: long ago */
     int64_t loaded_ms;           /* when that was */
     int64_t committed;           /* positions before it are */
-    int64_t snapshot_id;
-    bool active; /* in the list */
+    bool active;                 /* in the list */
     bool busy;
     bool uncertain; /* rows that wait may be in the table: it is to be asked */
     int32_t failures;

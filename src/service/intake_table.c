@@ -43,6 +43,15 @@ static void note_committed(intake_table *t, int64_t end) {
     buf_release(&text);
 }
 
+/* Those who wait for it; under the lock. */
+static void tell_waiters(const intake_item *item, int64_t snapshot_id) {
+    for (intake_waiter *w = item->waiters; w != NULL; w = w->next) {
+        w->done = true;
+        w->rejected = item->rejected;
+        w->snapshot_id = item->rejected < item->rows ? snapshot_id : TARN_NO_SNAPSHOT;
+    }
+}
+
 /* The first items, up to a position, are in the table, or were rejected. */
 static void finish_items(intake_table *t, int64_t end, int64_t snapshot_id) {
     intake *in = t->in;
@@ -55,14 +64,12 @@ static void finish_items(intake_table *t, int64_t end, int64_t snapshot_id) {
         t->bytes -= item->bytes;
         in->waiting_bytes -= item->bytes;
         in->decoded_bytes -= item->batches.n > 0 ? item->bytes : 0;
+        tell_waiters(item, snapshot_id);
         item->next = done;
         done = item;
     }
     t->committed = end;
     t->since_ms = env_now_ms(in->env);
-    if (snapshot_id != TARN_NO_SNAPSHOT) {
-        t->snapshot_id = snapshot_id;
-    }
     (void)pthread_cond_broadcast(&in->moved);
     (void)pthread_mutex_unlock(&in->lock);
     while (done != NULL) {
@@ -121,23 +128,26 @@ done:
 }
 
 /* From the log: its batches were not kept, or are of another schema. */
-static tarn_code decode_item(intake_table *t, const intake_item *item, const tarn_type *root,
+static tarn_code decode_item(intake_table *t, intake_item *item, const tarn_type *root,
                              intake_rejects *rejects, intake_batches *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_buf bytes;
     intake_rows rows;
     buf_init(&bytes, t->in->env, 0);
     TRY(read_item(t, item, &bytes, &rows, err));
+    int64_t before = rejects->n;
     rejects->position = item->position;
     TRY(intake_decode(t->in->env, rows.body, root, intake_reject_row, rejects, out, err));
+    item->rejected = rejects->n - before;
 done:
     buf_release(&bytes);
     return code;
 }
 
-static tarn_code reject_item(intake_table *t, const intake_item *item, intake_rejects *rejects,
+static tarn_code reject_item(intake_table *t, intake_item *item, intake_rejects *rejects,
                              tarn_str reason, tarn_error *err) {
     tarn_code code = TARN_OK;
+    int64_t before = rejects->n;
     tarn_buf bytes;
     intake_rows rows;
     buf_init(&bytes, t->in->env, 0);
@@ -146,6 +156,7 @@ static tarn_code reject_item(intake_table *t, const intake_item *item, intake_re
     rejects->reason = reason;
     code = intake_reject_body(rejects, rows.body, err);
     rejects->reason = STR_NULL;
+    item->rejected = rejects->n - before;
 done:
     buf_release(&bytes);
     return code;
@@ -167,6 +178,7 @@ static tarn_code write_item(intake_table *t, intake_item *item, const tarn_metad
     tarn_code code = TARN_OK;
     intake_batches own;
     memset(&own, 0, sizeof own);
+    item->rejected = 0;
     if (item->reason != NULL) {
         return reject_item(t, item, rejects, str_of(item->reason), err);
     }
@@ -364,9 +376,13 @@ static tarn_code find_renamed(intake_table *t, tarn_arena *arena, const tarn_ide
     TRY(code);
     for (int32_t i = 0; i < n && *version == NULL; i++) {
         tarn_table_version *v;
-        if (catalog_load(t->in->catalog, &items[i], &v, NULL) != TARN_OK) {
+        code = catalog_load(t->in->catalog, &items[i], &v, err);
+        if (code == TARN_NOT_FOUND) { /* it went meanwhile */
+            err_reset(err);
+            code = TARN_OK;
             continue;
         }
+        TRY(code); /* it could be this one */
         if (str_eq(v->metadata->table_uuid, t->identity)) {
             *out = items[i];
             *version = v;

@@ -81,6 +81,9 @@ static tarn_code put_answer(service_reply *reply, const intake_request *request,
     json_member_bool(&w, "repeated", answer->repeated);
     if (request->wait_ms > 0) {
         json_member_bool(&w, "committed", answer->committed);
+        if (answer->rejected > 0) {
+            json_member_i64(&w, "rejected", answer->rejected);
+        }
         if (answer->snapshot_id != TARN_NO_SNAPSHOT) {
             json_member_i64(&w, "snapshot-id", answer->snapshot_id);
         }

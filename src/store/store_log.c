@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -391,15 +390,21 @@ const char *store_log_id(const store_log *log) {
 static tarn_code make_folder(const store_log *log, tarn_error *err) {
     tarn_code code = TARN_OK;
     char *parent = log_scan_copy(log->env, log->dir);
+    size_t slash;
     if (parent == NULL) {
         return err_nomem(err);
     }
+    for (size_t len = strlen(parent); len > 1 && parent[len - 1] == '/'; len--) {
+        parent[len - 1] = '\0';
+    }
+    bool below = str_find_last_char(str_of(parent), '/', &slash);
+    parent[below ? slash + (slash == 0) : 0] = '\0';
     bool made = mkdir(log->dir, 0777) == 0;
     if (!made && errno != EEXIST) {
         code = err_os(err, errno, "folder %s could not be made", log->dir);
         goto done;
     }
-    code = sync_folder(dirname(parent), made ? err : NULL);
+    code = sync_folder(below ? parent : ".", made ? err : NULL);
     code = made ? code : TARN_OK; /* it may lie where this process may not look */
 done:
     env_free(log->env, parent);

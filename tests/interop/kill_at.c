@@ -4,6 +4,8 @@
  * never), KILL_TORN (a write is done by half first), KILL_COUNT (file that gets the number of calls
  * at exit). With POWER_ROOT the process does not only end, the power is cut (power_cut.h): then
  * what was not durable may be lost; POWER_AT_EXIT: that is done as the process ends by itself.
+ * FAULT_FILE: while this file is there, it says which calls fail: "write 28 rows-" is every write
+ * to a file in whose path the word is, with that errno; or "sync 5 rows-".
  * Changes through stdio are the C library's own, and are not seen. */
 #define _GNU_SOURCE
 #include "power_cut.h"
@@ -24,11 +26,13 @@
 static atomic_long calls;
 static long kill_at = -1;
 static int torn;
+static const char *fault_file;
 
 __attribute__((constructor)) static void begin(void) {
     const char *at = getenv("KILL_AT");
     kill_at = at != NULL ? atol(at) : -1;
     torn = getenv("KILL_TORN") != NULL;
+    fault_file = getenv("FAULT_FILE");
     power_begin();
 }
 
@@ -76,9 +80,32 @@ static void ended(void) {
     }
 }
 
+/* Whether such a call fails now; errno says how. */
+static int fails(const char *call, int fd) {
+    char link[64];
+    char path[4096];
+    char what[16];
+    char word[256];
+    int error = 0;
+    FILE *in = fault_file != NULL ? fopen(fault_file, "re") : NULL;
+    if (in == NULL) {
+        return 0;
+    }
+    int n = fscanf(in, "%15s %d %255s", what, &error, word);
+    fclose(in);
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t len = n == 3 && strcmp(what, call) == 0 ? readlink(link, path, sizeof path - 1) : -1;
+    path[len > 0 ? len : 0] = '\0';
+    errno = error;
+    return len > 0 && strstr(path, word) != NULL;
+}
+
 ssize_t write(int fd, const void *bytes, size_t n) {
     if (fd <= STDERR_FILENO) {
         return REAL(write)(fd, bytes, n);
+    }
+    if (fails("write", fd)) {
+        return -1;
     }
     if (strike(1)) {
         (void)!REAL(write)(fd, bytes, n / 2);
@@ -94,6 +121,9 @@ ssize_t write(int fd, const void *bytes, size_t n) {
 
 #define STRIKE_PWRITE(name, offset)                                                                \
     ssize_t name(int fd, const void *bytes, size_t n, offset at) {                                 \
+        if (fails("write", fd)) {                                                                  \
+            return -1;                                                                             \
+        }                                                                                          \
         if (strike(1)) {                                                                           \
             (void)!REAL(name)(fd, bytes, n / 2, at);                                               \
             die();                                                                                 \
@@ -129,6 +159,9 @@ ssize_t writev(int fd, const struct iovec *parts, int n) {
 
 #define STRIKE_SYNC(name)                                                                          \
     int name(int fd) {                                                                             \
+        if (fails("sync", fd)) {                                                                   \
+            return -1;                                                                             \
+        }                                                                                          \
         strike(0);                                                                                 \
         int done = power_is_on() && power_sync(fd) ? 0 : REAL(name)(fd);                           \
         ended();                                                                                   \

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Goal: rows that the service took are in their table exactly once, and what it could not take is told and changes nothing.
-Method: clients send NDJSON under keys, again where no answer came; the server is stopped, killed at any time, and killed at any call
-that changes a file (kill_at.c, every second one in the middle of a write), also while it recovers; the log is damaged, its disk is
-full, tables change under it. Tables are read by PyIceberg and by the command.
+Method: clients send NDJSON under keys, again where no answer came; the server is stopped, killed at any time, killed at any call
+that changes a file (kill_at.c, every second one in the middle of a write), also while it recovers, and its power is cut there, with
+all that was not synced lost; the log is damaged, disks are full, syncs fail, tables change under it. Tables are read by PyIceberg
+and by the command.
 
-usage: test_intake.py [CASE ...]    environment: KILL_SHIM (the built kill_at), KILL_RUNS (kills in all, default 20), KILL_SEED
+usage: test_intake.py [CASE ...]    environment: KILL_SHIM (the built kill_at), KILL_RUNS (kills in all, default 20; a third as many power cuts), KILL_SEED
 """
 import concurrent.futures
+import errno
 import glob
 import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -191,6 +194,13 @@ def tables_change():
         rejected = [json.loads(line) for name in glob.glob(shop.path("log", "rejected-*")) for line in open(name)]
         equal([json.loads(r["row"])["id"] for r in rejected], [1, 2])
         assert all(r["table"] == "ns.t" and "member s" in r["reason"] for r in rejected), rejected
+        with take(shop, interval=3000) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(send, server, "{\"id\": 7, \"text\": \"x\"}\n{\"id\": 8}\n", None, ROWS + "?wait=commit")
+            wait_until(lambda: metrics(server)["tarn_intake_log_records_total"] > 0)
+            shop.tarn("alter", "ns.t", "rename-column", "text", "txt")
+            status, told, _ = answer.result()
+            equal((status, told["committed"], told["rejected"]), (200, False, 1))
+            shop.tarn("delete", "ns.t", "--where", "id = 8")
         with take(shop, interval=60000) as server:
             equal(send(server, "{\"id\": 4}\n")[0], 200)
             shop.tarn("alter", "ns.t", "add-column", "n", "int")
@@ -204,6 +214,97 @@ def tables_change():
         rejected = [json.loads(line) for name in glob.glob(shop.path("log", "rejected-*")) for line in open(name)]
         equal([r["row"] for r in rejected if "gone" in r["reason"]], ["{\"id\": 5}"])
         shop.tarn("check", "ns.other")
+
+
+def renamed_beside_a_broken_one():
+    """While it can't be told whether one of the tables is the one that rows wait for, they wait."""
+    with Workshop() as shop:
+        make_table(shop)
+        shop.tarn("create", "ns.broken", SCHEMA)
+        with take(shop, interval=60000) as server:
+            equal(send(server, lines(1, 2))[0], 200)
+            server.process.kill()
+            server.process.wait()
+            server.process.returncode = 0
+        shop.tarn("rename", "ns.t", "ns.u")
+        metadata = shop.path("warehouse", "ns", "broken", "metadata")
+        os.rename(metadata, metadata + ".away")
+        with take(shop) as server:
+            wait_until(lambda: metrics(server)["tarn_intake_commits_failed_total"] > 1)
+            equal((ids(shop, "ns.u"), glob.glob(shop.path("log", "rejected-*"))), ([], []))
+            os.rename(metadata + ".away", metadata)
+            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+        equal(ids(shop, "ns.u"), [1, 2])
+        equal(glob.glob(shop.path("log", "rejected-*")), [])
+
+
+class Faults:
+    """Calls of the server that fail, from one line on to the next."""
+
+    def __init__(self, shop):
+        self.path = shop.path("fault")
+        self.env = {"LD_PRELOAD": os.environ["KILL_SHIM"], "FAULT_FILE": self.path, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+
+    def set(self, call, error, word):
+        with open(self.path + ".new", "w") as file:
+            file.write("%s %d %s" % (call, error, word))
+        os.rename(self.path + ".new", self.path)
+
+    def clear(self):
+        os.unlink(self.path)
+
+
+def log_cannot_be_written(call, error, status):
+    """The disk of the log is full, or its sync fails: nothing is taken, and it goes on when that is over."""
+    with Workshop() as shop:
+        make_table(shop)
+        faults = Faults(shop)
+        with Server(shop, "--intake", "log", "--intake-interval", "60000", env=faults.env) as server:
+            equal(send(server, lines(1), "k1")[0], 200)
+            faults.set(call, error, "log/rows-")
+            for i in range(3):
+                got, answer, headers = send(server, lines(2), "k2")
+                equal((got, headers.get("Retry-After")), (status, "1"))
+                assert "log" in answer["error"]["message"], answer
+                equal(send(server, lines(90 + i))[0], status)
+            faults.clear()
+            equal(send(server, lines(2), "k2")[1]["repeated"], False)
+            equal(send(server, lines(3), "k3")[0], 200)
+            equal(send(server, lines(2), "k2")[1]["repeated"], True)
+            server.process.kill()
+            server.process.wait()
+            server.process.returncode = 0
+        with take(shop) as server:
+            for i in (1, 2, 3):
+                equal(send(server, lines(i), "k%d" % i)[1]["repeated"], True)
+            committed(server, lines(4))
+        equal(ids(shop), [1, 2, 3, 4])
+
+
+def table_cannot_be_written():
+    """Its disk is full: rows are acknowledged, and wait. Its syncs fail: they wait for another process, as this one's store gives up."""
+    with Workshop() as shop:
+        make_table(shop)
+        faults = Faults(shop)
+
+        def fail_with(server, call, error, *sent):
+            faults.set(call, error, "/warehouse/")
+            for i in sent:
+                before = metrics(server)["tarn_intake_commits_failed_total"]
+                equal(send(server, lines(i), "k%d" % i)[0], 200)
+                wait_until(lambda: metrics(server)["tarn_intake_commits_failed_total"] > before)
+            faults.clear()
+
+        with Server(shop, "--intake", "log", "--intake-interval", "20", env=faults.env) as server:
+            fail_with(server, "write", errno.ENOSPC, 0, 1)
+            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+            equal(ids(shop), [0, 1])
+            fail_with(server, "sync", errno.EIO, 2, 3)
+            equal(send(server, lines(4), "k4")[0], 200)
+        equal(ids(shop), [0, 1])
+        with take(shop) as server:
+            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+        equal(ids(shop), [0, 1, 2, 3, 4])
 
 
 def too_much_waits():
@@ -237,7 +338,7 @@ class History:
 
     def __init__(self, shop):
         self.shop, self.server, self.address = shop, None, None
-        self.wrong = []
+        self.wrong, self.killed = [], 0
 
     def start(self, **env):
         """False: it was killed before it listened."""
@@ -255,6 +356,7 @@ class History:
             self.server.send_signal(signal.SIGTERM)
         _, err = self.server.communicate(timeout=60)
         self.address = None
+        self.killed += self.server.returncode == -signal.SIGKILL
         if self.server.returncode not in (0, -signal.SIGKILL):
             self.wrong.append("status %d: %s" % (self.server.returncode, err))
         return self.server.returncode
@@ -293,9 +395,11 @@ class History:
         for kill in kills:
             kill = dict(kill)
             seconds = kill.pop("seconds", None)
+            if "POWER_LOST" in kill:
+                os.mkdir(kill["POWER_LOST"])
             self.start(**kill)
             try:
-                self.server.wait(timeout=seconds if seconds is not None else 0.8)
+                self.server.wait(timeout=seconds if seconds is not None else 1)
             except subprocess.TimeoutExpired:
                 if seconds is not None:
                     self.server.kill()
@@ -318,24 +422,37 @@ class History:
         assert not glob.glob(self.shop.path("log", "rejected-*"))
 
 
-def history(*kills):
+def history(found, kills, power=None):
+    """power: a seed; then the kills are power cuts."""
     with Workshop() as shop:
         make_table(shop)
         h = History(shop)
-        h.run(kills)
+        if power is not None:
+            kills = [dict(kill, POWER_ROOT=shop.folder, POWER_LOST="%s.lost%d" % (shop.folder, n), POWER_SEED=str(power + n))
+                     for n, kill in enumerate(kills)]
+        try:
+            h.run(kills)
+        finally:
+            for name in glob.glob(shop.folder + ".lost*"):
+                shutil.rmtree(name)
         h.check()
+        found["killed"] += h.killed
         return h
 
 
 def unharmed(found):
-    h = history()
+    h = history(found, [])
     found.update(calls=h.calls, seconds=h.seconds)
 
 
-def histories(found, n, chance):
-    """Kills at calls spread over a run, the beginning more often, and a third of them at random times."""
+def happened(found, least):
+    assert found["killed"] >= least, "%d of the kills happened, not %d" % (found["killed"], least)
+
+
+def histories(found, n, chance, timed=True):
+    """Kills at calls spread over a run, some of them again while it recovers, and a third of them at random times."""
     for i in range(n):
-        if i % 3 == 2:
+        if timed and i % 3 == 2:
             first = {"seconds": chance.uniform(0.02, found["seconds"])}
             name = "at %.3f s" % first["seconds"]
         else:
@@ -374,22 +491,42 @@ def damaged_log():
 
 def killed():
     """Kills of a workload whose calls were counted; each is a case of its own."""
-    chance, found = random.Random(SEED), {}
+    chance, found = random.Random(SEED), {"killed": 0}
     case("unharmed", unharmed, found)
     if "calls" in found:
         for name, kills in histories(found, RUNS, chance):
-            case("killed " + name, history, *kills)
+            case("killed " + name, history, found, kills)
+        case("kills happened", happened, found, RUNS // 2)
 
 
-CASES = [taken_and_there, wrong_requests, roles, many_clients, tables_change, too_much_waits, damaged_log, killed]
+def powerless():
+    """The same with power cuts."""
+    chance, found = random.Random(SEED + 1), {"killed": 0}
+    case("unharmed", unharmed, found)
+    if "calls" in found:
+        n = -(-RUNS // 3)
+        for i, (name, kills) in enumerate(histories(found, n, chance, timed=False)):
+            seed = SEED * 100019 + i * 7
+            case("power cut %s, seed %d" % (name, seed), history, found, kills, seed)
+        case("cuts happened", happened, found, n // 2)
+
+
+def log_is_full():
+    log_cannot_be_written("write", errno.ENOSPC, 507)
+
+
+def log_is_not_synced():
+    log_cannot_be_written("sync", errno.EIO, 503)
+
+
+CASES = [taken_and_there, wrong_requests, roles, many_clients, tables_change, renamed_beside_a_broken_one, log_is_full, log_is_not_synced,
+         table_cannot_be_written, too_much_waits, damaged_log, killed, powerless]
 
 
 def main():
     harness.need("pyarrow", "pyiceberg")
-    for fn in CASES:
-        if len(sys.argv) > 1 and fn.__name__ not in sys.argv[1:]:
-            continue
-        if fn is killed:
+    for fn in harness.chosen(CASES):
+        if fn in (killed, powerless):  # each kill is a case of its own
             fn()
         else:
             case(fn.__name__, fn)

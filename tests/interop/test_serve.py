@@ -23,7 +23,7 @@ class Server:
     """`tarn serve` on a free port, over a catalog of its own."""
 
     def __init__(self, shop, *options, catalog="sqlite:tarn.db", before=None, env=None):
-        env = dict(os.environ, ASAN_OPTIONS="detect_leaks=1", **(env or {}))
+        env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=1", **(env or {})}
         before = ("-c", catalog) if before is None else before
         self.process = subprocess.Popen([harness.binary(), *before, "serve", "--listen", "127.0.0.1:0", *options],
                                         cwd=shop.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)

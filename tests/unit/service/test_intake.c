@@ -216,6 +216,59 @@ static void test_intake_expired(void **state) {
     }
 }
 
+static atomic_llong shift_us; /* of the clock below */
+
+static int64_t shifted_clock(void *ctx) {
+    struct timespec now;
+    (void)ctx;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + atomic_load(&shift_us);
+}
+
+/* Rows that wait for long, after failures or without, are no good health; when the clock is set
+ * back they are committed all the same. */
+static void test_intake_health(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        bool fails = i > 0;
+        intake_case t;
+        tarn_error err = TARN_ERROR_INIT;
+        intake *in = NULL;
+        tarn_env *env = NULL;
+        tarn_buf text;
+        tarn_env_options options = TARN_ENV_OPTIONS_INIT;
+        options.clock_us = shifted_clock;
+        atomic_store(&shift_us, 0);
+        assert_ok(tarn_env_new(&options, &env, &err));
+        buf_init(&text, env, 0);
+        open_case(&t, env, 2);
+        assert_ok(begin(&t, &in, fails ? 1 : 7200000, &err));
+        t.proxy.mode = fails ? PROXY_FAILED : PROXY_PASS;
+        assert_int_equal(take_all(&t, in, false), REQUESTS);
+        while (fails && !has_failed(&t, in)) {
+            env_sleep_ms(env, 1);
+        }
+        atomic_store(&shift_us, INT64_C(29000000));
+        assert_true(intake_health(in, &text));
+        atomic_store(&shift_us, INT64_C(40000000) + (fails ? 0 : INT64_C(7200000000)));
+        if (fails) {
+            assert_false(intake_health(in, &text));
+            assert_ok(buf_append_char(&text, '\0', &err));
+            assert_non_null(strstr((const char *)text.data, "ns.t wait for"));
+            assert_non_null(strstr((const char *)text.data, "not allowed"));
+        }
+        t.proxy.mode = PROXY_PASS;
+        atomic_store(&shift_us, -INT64_C(86400000000));
+        assert_int_equal(take_all(&t, in, true), REQUESTS);
+        assert_true(intake_health(in, &text));
+        end(&t, in);
+        assert_int_equal(count_rows(&t), 2 * REQUESTS);
+        buf_release(&text);
+        close_case(&t);
+        test_env_done(env);
+    }
+}
+
 static bool fail_at(uint64_t k) {
     fail_alloc plan;
     intake_case t;
@@ -353,6 +406,7 @@ int main(void) {
         cmocka_unit_test(test_intake_outcomes),
         cmocka_unit_test(test_intake_unknown),
         cmocka_unit_test(test_intake_expired),
+        cmocka_unit_test(test_intake_health),
         cmocka_unit_test(test_intake_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ typedef enum proxy_mode {
 typedef struct proxy_catalog {
     tarn_catalog base;
     tarn_catalog *inner;
-    proxy_mode mode;
+    _Atomic(proxy_mode) mode;
     int64_t times;             /* how many commits the mode holds for */
     void (*before)(void *ctx); /* called before each commit, where set */
     void *ctx;
