@@ -162,6 +162,42 @@ def files_are_sent_once():
         shop.tarn("check", "--deep", "ns.t")
 
 
+def keyed_streams():
+    """Upserts whose deletes name files by position, and by equality without a state, while others send small files that are merged: what
+    comes with deletes is never merged, since they name its files, and every key has its last value."""
+    with Workshop() as shop, Server(shop) as server:
+        for kind, state in (("position", ["--state", "state"]), ("equality", [])):
+            name = "k" + kind
+            location = make_table(server, name=name)
+            stop, sent = threading.Event(), []
+
+            def send():
+                while not stop.is_set():
+                    files = [make_file(location, [1000 + len(sent) * 2 + k]) for k in range(2)]
+                    body = append(files[0], "%s-%d" % (name, len(sent)))
+                    body["data-files"].append(files[1])
+                    equal(server.ask("POST", RESULTS.replace("/t/", "/%s/" % name), body)[0], 200)
+                    sent.append(body)
+
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                sender = pool.submit(send)
+                for turn in range(3):
+                    shop.write("in.ndjson", "".join('{"id": %d, "s": "%s %d"}\n' % (i % 40, "v%d" % turn, i) for i in range(120)))
+                    shop.tarn("-c", server.url, "ingest", "ns." + name, "in.ndjson", "--upsert", "--key", "id", "--deletes", kind,
+                              "--checkpoint-rows", "30", *(["--state", "state-%d" % turn] if state else []))
+                stop.set()
+                sender.result()
+            rows = {r["id"]: r["s"] for r in shop.cat("ns." + name).rows}
+            want = {i: "v2 %d" % (80 + i) for i in range(40)}
+            want.update({1000 + i: "row %d" % (1000 + i) for i in range(2 * len(sent))})
+            equal(rows, want)
+            equal(shop.cat("ns." + name).rows.__len__(), len(want))
+            if kind == "position":
+                equal(sorted(server.catalog().load_table("ns." + name).scan().to_arrow()["id"].to_pylist()), sorted(want))
+            assert not any(os.path.exists(f["file-path"]) for b in sent for f in b["data-files"])
+            shop.tarn("check", "--deep", "ns." + name)
+
+
 def lies_are_refused():
     """What only reading shows: rows of another partition, and an Avro file with other rows than were said."""
     import fastavro
@@ -245,7 +281,7 @@ def killed_servers():
         shop.tarn("check", "--deep", "ns.t")
 
 
-CASES = [many_writers, several_tables, two_servers, files_are_sent_once, lies_are_refused, killed_servers]
+CASES = [many_writers, several_tables, two_servers, files_are_sent_once, keyed_streams, lies_are_refused, killed_servers]
 
 
 def main():

@@ -150,6 +150,35 @@ static void test_compact_one_job(void **state) {
     on_tables_with(compact_policy_on, tell_one_job);
 }
 
+/* Deletes name the files that come with them, which so stay what they are, though the request says
+ * that it may share; those on both sides of it are no unit. */
+static void tell_row_delta(compact_case *g) {
+    compact_make_jobs(g, 6);
+    tarn_file deletes = commit_position_file(&g->c, "deletes", &g->written[2].files[0], 1);
+    g->requests[2].kind = COMMIT_ROW_DELTA;
+    g->requests[2].added_deletes = &deletes;
+    g->requests[2].n_added_deletes = 1;
+    run(g, TARN_OK);
+    assert_int_equal(g->counters.merged_files[0], 2); /* of jobs 3 and 5 */
+    assert_int_equal(compact_originals(g, 6), 4);
+    assert_true(store_exists(g->c.catalog->store, g->written[2].files[0].path));
+    assert_true(g->jobs[2].snapshot_id != g->jobs[0].snapshot_id &&
+                g->jobs[2].snapshot_id != g->jobs[3].snapshot_id);
+    case_check_files(&g->c, 0);
+}
+
+static void test_compact_row_delta(void **state) {
+    (void)state;
+    for (int kind = 0; kind < CASE_KINDS; kind++) {
+        compact_case g;
+        tarn_env *env = test_env();
+        compact_open_on(&g, env, (case_kind)kind, 2, compact_policy_on);
+        tell_row_delta(&g);
+        compact_close(&g);
+        test_env_done(env);
+    }
+}
+
 /* Others move the pointer: what was merged serves the next rounds. */
 static void tell_rival(compact_case *g) {
     compact_make_jobs(g, 4);
@@ -457,13 +486,13 @@ static void test_compact_avro(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compact_merged),    cmocka_unit_test(test_compact_unasked),
-        cmocka_unit_test(test_compact_bounds),    cmocka_unit_test(test_compact_one_job),
-        cmocka_unit_test(test_compact_rival),     cmocka_unit_test(test_compact_lost_answer),
-        cmocka_unit_test(test_compact_lost_swap), cmocka_unit_test(test_compact_unseen),
-        cmocka_unit_test(test_compact_lies),      cmocka_unit_test(test_compact_unreadable),
-        cmocka_unit_test(test_compact_schema),    cmocka_unit_test(test_compact_sorted),
-        cmocka_unit_test(test_compact_avro),
+        cmocka_unit_test(test_compact_merged),      cmocka_unit_test(test_compact_unasked),
+        cmocka_unit_test(test_compact_bounds),      cmocka_unit_test(test_compact_one_job),
+        cmocka_unit_test(test_compact_row_delta),   cmocka_unit_test(test_compact_rival),
+        cmocka_unit_test(test_compact_lost_answer), cmocka_unit_test(test_compact_lost_swap),
+        cmocka_unit_test(test_compact_unseen),      cmocka_unit_test(test_compact_lies),
+        cmocka_unit_test(test_compact_unreadable),  cmocka_unit_test(test_compact_schema),
+        cmocka_unit_test(test_compact_sorted),      cmocka_unit_test(test_compact_avro),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
