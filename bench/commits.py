@@ -2,7 +2,7 @@
 """Commits of many writers: K writers of one-file appends to one table, tarn beside PyIceberg and Iceberg Java.
 
 usage: commits.py [--build DIR] [--work DIR] [--writers K,...] [--commits N] [--rounds N] [--only WAY,...] [--classpath CP]
-                  [--crowd CLIENTS] [--growth SNAPSHOTS] [--json FILE]
+                  [--crowd CLIENTS] [--growth SNAPSHOTS] [--compact] [--json FILE]
 ways: batch        tarn's batch commit: `tarn serve` over SQLite, clients of bench_batch
       sqlite       tarn without a service on SQLite (bench_writers)
       postgresql   the same on a PostgreSQL started for this (tests/support/postgres.py); left out where none is installed
@@ -10,7 +10,8 @@ ways: batch        tarn's batch commit: `tarn serve` over SQLite, clients of ben
       java         Iceberg's JDBC catalog on that PostgreSQL, a thread and a catalog a writer (JdbcWriters.java); CP holds Iceberg's
                    Spark runtime, PostgreSQL's JDBC driver and Hadoop's client (Spark's jars folder); left out without
 --crowd adds that many batch clients at once; --growth a table that grows to that many snapshots, with the policy that expires all but 100
-of them at each commit. Ways run in turn; medians of the rounds. A way that fails commits says so; its rate counts those acknowledged."""
+of them at each commit. --compact has the same batch clients with and without tarn.compact-before-commit, and reads what they made.
+Ways run in turn; medians of the rounds. A way that fails commits says so; its rate counts those acknowledged."""
 import argparse
 import json
 import logging
@@ -209,6 +210,47 @@ def grow(args):
     return rates
 
 
+def read_all(args, service):
+    """Milliseconds to read the whole table by the command, the best of five."""
+    tarn = [os.path.join(args.build, "tarn"), "-c", "sqlite:%s/t.db" % service.where, "cat", "n.t"]
+    best = None
+    for _ in range(5):
+        began = time.perf_counter()
+        rows = run(tarn).count("\n")
+        ms = (time.perf_counter() - began) * 1e3
+        best = ms if best is None else min(best, ms)
+    return best, rows
+
+
+def run_compact(args, wanted, writers):
+    service = Service(args, "compact", "tarn.compact-before-commit=" + wanted)
+    try:
+        got = service.clients(writers, args.commits)
+        summary = service.table()["metadata"]["snapshots"][-1]["summary"]
+        got["files"] = int(summary["total-data-files"])
+        got["read"], rows = read_all(args, service)
+        if rows != writers * args.commits - got["failed"] + 1:
+            sys.exit("%d rows where %d were sent" % (rows - 1, writers * args.commits))
+        return got
+    finally:
+        service.stop()
+
+
+def compare_compact(args):
+    said = {}
+    print("\n| compact-before-commit, writers | commits/s | p99 ms | failed | snapshots | data files | read ms |\n|---|---|---|---|---|---|---|")
+    for writers in [int(w) for w in args.writers.split(",")]:
+        rounds = {"false": [], "true": []}
+        for _ in range(args.rounds):
+            for wanted, results in rounds.items():
+                results.append(run_compact(args, wanted, writers))
+        for wanted, results in rounds.items():
+            got = said["compact %s %d" % (wanted, writers)] = median(results)
+            print("| %s, %d | %.1f | %.1f | %d | %d | %d | %.1f |" % (wanted, writers, got["rate"], got["p99"], got["failed"], got["snapshots"],
+                                                                   got["files"], got["read"]), flush=True)
+    return said
+
+
 def measure(args, server):
     ways = {"batch": lambda w: run_batch(args, w), "sqlite": lambda w: run_optimistic(args, None, w),
             "pyiceberg": lambda w: run_pyiceberg(args, w)}
@@ -231,6 +273,8 @@ def measure(args, server):
         tell("batch, %d" % args.crowd, said["batch %d" % args.crowd])
     if args.growth:
         said["growth"] = grow(args)
+    if args.compact:
+        said.update(compare_compact(args))
     return said
 
 
@@ -245,6 +289,7 @@ def main():
     parser.add_argument("--classpath", default="")
     parser.add_argument("--crowd", type=int, default=0)
     parser.add_argument("--growth", type=int, default=0)
+    parser.add_argument("--compact", action="store_true")
     parser.add_argument("--json")
     args = parser.parse_args()
     args.build, args.work = os.path.abspath(args.build), os.path.abspath(args.work)

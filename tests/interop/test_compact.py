@@ -240,7 +240,7 @@ def killed_servers():
             location = make_table(server, True)
         stop, halt = threading.Event(), threading.Event()
         address, taken, n, lock = [None], [], [0], threading.Lock()
-        deadline = time.monotonic() + 150
+        deadline = time.monotonic() + max(150, 3 * KILLS)
 
         def write():
             while not stop.is_set():
