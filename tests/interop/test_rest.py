@@ -116,22 +116,27 @@ def commit_stays_open():
             del gets
 
 
+def others_first(s, fault, sent):
+    """Somebody else appends a row right before our commit number `sent`, whose answer is that fault."""
+    take = s.server.take_fault
+
+    def take_fault(method, path):
+        if method == "POST" and path.endswith("/tables/t") and len(s.server.sent("POST", TABLE)) == sent:
+            import pyarrow as pa
+            s.server.lock.release()
+            try:
+                s.server.catalog.load_table("a.t").append(pa.table({"id": [9], "name": ["theirs"]}))
+            finally:
+                s.server.lock.acquire()
+            return fault()
+        return take(method, path)
+    s.server.take_fault = take_fault
+
+
 def conflict_after_loss():
     """Our commit was lost before it was done, and another came first: a conflict that is retried to an end."""
     with Shop() as s:
-        take = s.server.take_fault
-
-        def take_fault(method, path):
-            if method == "POST" and path.endswith("/tables/t") and len(s.server.sent("POST", TABLE)) == 1:
-                import pyarrow as pa
-                s.server.lock.release()
-                try:
-                    s.server.catalog.load_table("a.t").append(pa.table({"id": [9], "name": ["theirs"]}))
-                finally:
-                    s.server.lock.acquire()
-                return Fault("POST", TABLE, "500-before")
-            return take(method, path)
-        s.server.take_fault = take_fault
+        others_first(s, lambda: Fault("POST", TABLE, "500-before"), sent=1)
         s.run("ingest", "a.t", "rows.ndjson")
         equal(s.count(), 7)
 
@@ -294,7 +299,70 @@ def certificates():
         equal(s.tarn("-c", wrong_name, "--catalog-property", "ssl.cabundle=" + s.path("cert"), "ls", check=False).status, IO)
 
 
-CASES = [commands, commit_faults, commit_stays_open, conflict_after_loss, reads, huge, names_once, login, configuration,
+BUGS = os.path.join(harness.ROOT, "tests", "fixtures", "bugs")
+
+
+def b40():
+    """Namespaces and names are encoded once, whatever is in them, and levels are joined by what the server asks for: each can be
+    made, listed, loaded and dropped, by the paths that are right."""
+    with open(os.path.join(BUGS, "B40", "names.json"), encoding="utf-8") as file:
+        names = json.load(file)
+    quoted = lambda part: "`%s`" % part.replace("`", "``")
+    for name in names:
+        with Shop(filled=False) as s:
+            s.server.overrides = name.get("config", {}).get("overrides", {})
+            s.server.separator = {"%2E": "."}.get(s.server.overrides.get("namespace-separator"), s.server.separator)
+            space, table = ".".join(quoted(n) for n in name["namespace"]), name.get("table", "t")
+            s.write("one.ndjson", '{"id": 1}\n')
+            s.run("create", space + "." + quoted(table), "id long")
+            s.run("ingest", space + "." + quoted(table), "one.ndjson")
+            equal(s.run("cat", space + "." + quoted(table), "--format", "ndjson").rows, [{"id": 1}])
+            listed = s.run("ls", space).out.strip()
+            equal(s.run("cat", listed, "--format", "ndjson").rows, [{"id": 1}])  # as it is shown it is taken
+            s.run("drop", listed)
+            equal(s.run("ls", space).out.strip(), "")
+            wanted = name["path"].split(" or ")[0]
+            paths = {r.path for r in s.server.requests}
+            assert any(p == wanted or p.startswith(wanted + "/") for p in paths), (wanted, paths)
+            # all that names it does so in the same way
+            prefix = wanted.split("/tables/")[0]
+            assert all(p.startswith(prefix) for p in paths if p.startswith("/v1/namespaces/")), (prefix, paths)
+
+
+def b41():
+    """Answers that say the wrong thing by their status: rows are there once or not at all, and the command knows which."""
+    def answer(name):
+        with open(os.path.join(BUGS, "B41", name + ".http"), "rb") as file:
+            return file.read()
+
+    for name, whats in (("unknown_as_400", ("raw-before", "raw-after")), ("html_502", ("raw-before", "raw-after")),
+                        ("empty_503", ("raw-before",))):
+        for what in whats:
+            with Shop() as s:
+                s.plan("POST", TABLE, what, raw=answer(name))
+                s.run("ingest", "a.t", "rows.ndjson")
+                equal((name, what, s.count()), (name, what, 6))
+    for name in ("error_no_json", "code_mismatch"):  # a conflict, with what somebody else did just then
+        with Shop() as s:
+            others_first(s, lambda: Fault("POST", TABLE, "raw-before", raw=answer(name)), sent=1)
+            s.run("ingest", "a.t", "rows.ndjson")
+            equal((name, len(s.server.sent("POST", TABLE)), s.count()), (name, 2, 7))
+    with Shop() as s:  # said to be unknown, and nobody can look: neither failed nor tried blindly
+        s.plan("POST", TABLE, "raw-after", raw=answer("unknown_as_400"))
+        take = s.server.take_fault
+        s.server.take_fault = lambda method, path: Fault("GET", TABLE, "500-before") if (
+            method == "GET" and path.endswith("/tables/t") and s.server.sent("POST", TABLE)) else take(method, path)
+        equal(s.run("ingest", "a.t", "rows.ndjson", check=False).status, UNKNOWN)
+        equal((len(s.server.sent("POST", TABLE)), s.count()), (1, 6))
+    with Shop() as s:  # a conflict that is called a bad request
+        s.plan("POST", TABLE, "raw-before", raw=answer("conflict_as_400"))
+        must_refuse(s.run("ingest", "a.t", "rows.ndjson", check=False), "Commit validation failed. [ErrorCode: 2010]")
+        equal(s.count(), 3)
+        s.run("ingest", "a.t", "rows.ndjson")
+        equal(s.count(), 6)
+
+
+CASES = [b40, b41, commands, commit_faults, commit_stays_open, conflict_after_loss, reads, huge, names_once, login, configuration,
          lent_credentials, repeated_loads, certificates, nobody_home]
 
 

@@ -110,6 +110,54 @@ def names_of_all_kinds():
         equal(len(catalog.list_namespaces()), 6)
 
 
+def b40():
+    """Each path is decoded once: a plus is a plus, an encoded slash stays within its name."""
+    with open(os.path.join(harness.ROOT, "tests", "fixtures", "bugs", "B40", "names.json"), encoding="utf-8") as file:
+        names = [name for name in json.load(file) if "config" not in name and name["namespace"] != ["a.b"]]  # no other separator is advertised
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+    with Workshop() as shop, Server(shop) as server:
+        made = []
+        for name in names:
+            for depth in range(1, len(name["namespace"]) + 1):
+                made.append(name["namespace"][:depth])
+                equal(server.ask("POST", "/v1/namespaces", {"namespace": made[-1]})[0], 200)
+            space, table = name["path"].split("/tables/")[0], name.get("table", "t")
+            equal(server.ask("GET", space)[1]["namespace"], name["namespace"])
+            equal(server.ask("POST", space + "/tables", {"name": table, "schema": schema})[0], 200)
+            listed = [{"namespace": name["namespace"], "name": table}]
+            equal(server.ask("GET", space + "/tables")[1]["identifiers"], listed)
+            path = name["path"] if "table" in name else space + "/tables/t"
+            equal(server.ask("GET", path)[1]["metadata"]["schemas"][0]["fields"][0]["name"], "id")
+            equal(server.ask("HEAD", path)[0], 204)
+        equal(server.ask("GET", "/v1/namespaces/a+b")[1]["namespace"], ["a+b"])
+        status, refused, _ = server.ask("POST", "/v1/namespaces", {"namespace": ["a.b"]})
+        equal((status, "dot" in refused["error"]["message"]), (400, True))  # SQL catalogs join levels by it
+        catalog = server.catalog()
+        for name in names:
+            equal(catalog.load_table((*name["namespace"], name.get("table", "t"))).schema().fields[0].name, "id")
+            path = name["path"] if "table" in name else name["path"] + "/tables/t"
+            equal(server.ask("DELETE", path)[0], 204)
+        for space in reversed(made):
+            catalog.drop_namespace(tuple(space))
+        equal(catalog.list_namespaces(), [])
+
+
+def b41():
+    """What is wrong with a commit is said by the status: 409 that the table is another by now, 400 that the request is none."""
+    with Workshop() as shop, Server(shop) as server:
+        server.catalog().create_namespace("ns")
+        server.catalog().create_table("ns.t", schema=rows().schema)
+        commit = lambda *requirements, updates=(): server.ask("POST", "/v1/namespaces/ns/tables/t", {
+            "requirements": list(requirements), "updates": list(updates)})
+        for requirement, update, status, kind in (
+                ({"type": "assert-table-uuid", "uuid": "00000000-0000-4000-8000-000000000000"}, None, 409, "CommitFailedException"),
+                ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}, None, 409, "CommitFailedException"),
+                ({"type": "assert-the-weather"}, None, 400, "BadRequestException"),
+                (None, {"action": "set-the-weather"}, 400, "BadRequestException"), (None, {"action": "set-location"}, 400, "BadRequestException")):
+            got, answer, _ = commit(*filter(None, [requirement]), updates=filter(None, [update]))
+            equal((requirement, update, got, answer["error"]["type"], answer["error"]["code"]), (requirement, update, status, kind, status))
+
+
 def pages():
     with Workshop() as shop, Server(shop) as server:
         for i in range(7):
@@ -688,7 +736,7 @@ def wrong_starts():
             assert "hidden" not in answer.err
 
 
-CASES = [a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
+CASES = [b40, b41, a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
          transactions_on_a_stale_head,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
          duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, places_of_the_wrong_kind, lies_are_refused,

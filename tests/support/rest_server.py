@@ -17,13 +17,14 @@ import urllib.parse
 SEPARATOR = "\x1f"
 # "before": nothing is done. "after": it is done, and the answer goes wrong.
 WHATS = ("lose-before", "lose-after", "500-before", "500-after", "502-after", "503-before", "429-before", "unknown-after", "cut-after",
-         "junk-after", "html-after", "empty-after", "huge-before", "slow-after", "redirect-before", "401-before")
+         "junk-after", "html-after", "empty-after", "huge-before", "slow-after", "redirect-before", "401-before", "raw-before", "raw-after")
 
 
 class Fault:
-    def __init__(self, method, pattern, what, times=1, seconds=3):
+    def __init__(self, method, pattern, what, times=1, seconds=3, raw=b""):
         assert what in WHATS, what
         self.method, self.pattern, self.what, self.times, self.seconds = method, re.compile(pattern), what, times, seconds
+        self.raw = raw  # a whole answer, head and all
 
 
 class Refusal(Exception):
@@ -46,7 +47,7 @@ class Server:
         self.faults, self.requests = [], []
         self.defaults, self.overrides, self.endpoints = {}, {}, None
         self.credential, self.tokens, self.token_seconds = None, set(), 3600
-        self.prefix, self.page = "", 2
+        self.prefix, self.page, self.separator = "", 2, SEPARATOR
         self.config = {}
         self.lock = threading.Lock()
         outer = self
@@ -125,7 +126,9 @@ class Server:
         error = {"error": {"message": "planned", "type": "InternalServerError", "code": 500}}
         handler.close_connection = True
         number = what.split("-")[0]
-        if number == "lose":
+        if number == "raw":
+            handler.wfile.write(fault.raw)
+        elif number == "lose":
             handler.connection.close()
         elif number == "503" or number == "429":
             self.reply(handler, int(number), error, [("Retry-After", "0")])
@@ -228,9 +231,9 @@ class Server:
             if method == "POST":
                 c.create_namespace(tuple(body["namespace"]), body.get("properties") or {})
                 return 200, body
-            parent = tuple(filter(None, request.query.get("parent", "").split(SEPARATOR)))
+            parent = tuple(filter(None, request.query.get("parent", "").split(self.separator)))
             return self.paged("namespaces", sorted(list(n) for n in c.list_namespaces(parent)), request.query)
-        ns = tuple(parts[1].split(SEPARATOR))
+        ns = tuple(parts[1].split(self.separator))
         if len(parts) == 2:
             if method == "DELETE":
                 c.drop_namespace(ns)
@@ -273,8 +276,11 @@ class Server:
         from pyiceberg.schema import Schema
         from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
         spec, order = body.get("partition-spec"), body.get("write-order")
+        location = body.get("location")
+        if location is None and not body["name"].isalnum():  # PyIceberg would make a URL of the name
+            location = "%s/%s" % (self.warehouse, "".join("%02x" % byte for byte in body["name"].encode()))
         return self.loaded(self.catalog.create_table(
-            ns + (body["name"],), Schema.model_validate(body["schema"]), body.get("location"),
+            ns + (body["name"],), Schema.model_validate(body["schema"]), location,
             PartitionSpec.model_validate(spec) if spec else UNPARTITIONED_PARTITION_SPEC,
             SortOrder.model_validate(order) if order else UNSORTED_SORT_ORDER, body.get("properties") or {}))
 
