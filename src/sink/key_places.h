@@ -9,7 +9,7 @@
  * A checkpoint is written as if those before it were in the table already. That holds unless one of
  * them fails, which ends the sink, or somebody else's snapshot comes between: then what was written
  * so far is committed or refused by what the commit finds, as any work on an older snapshot is, and
- * the next checkpoint waits until nothing is on its way and reads the table (docs/decisions/0009).
+ * the next checkpoint waits until nothing is on its way and reads the table (docs/decisions/0011).
  *
  * Invariants: 1 indexes and files stand for `base` and the checkpoints on their way, in their
  * order, and for nothing else, unless lost; 2 every snapshot between base and those checkpoints is
