@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Goal: `tarn serve` is a REST catalog to Iceberg's own library. Method: Iceberg's REST compatibility kit, of which no test may fail;
 Spark, Flink and Trino make, change and read tables and views through the service, and the command reads what came of it; 16 writers of
-Spark and 16 of PyIceberg append to one table at once, and none may see a conflict.
+Spark and 16 of PyIceberg append to one table at once, and none may see a conflict; Spark merges and deletes rows beside PyIceberg's appends.
 
 Needs the script that starts servers for tests (TARN_ENGINE, or shared/engines/engine beside this tree) and Java; says SKIPPED without.
 environment: TARN; usage: test_serve_engines.py [CASE ...]
@@ -96,6 +96,32 @@ print("failed: %%d" %% len(failed), *failed[:3], sep="\\n")
 """ % (APPENDS, WRITERS)
 
 
+ROUNDS, MAX_APPENDS = 4, 90  # row-level statements of each kind; appends of each PyIceberg writer beside them, at most
+# Merges and deletes beside each other, of partitions of their own; each says what kept it from being done.
+ROW_LEVEL = """
+import os, threading
+failed = []
+def run(session, statement):
+    for i in range(%d):
+        try:
+            session.sql(statement.replace("#", str(i)))
+        except Exception as error:
+            failed.append(str(error)[:600])
+merge = ("merge into rest.ns.%%s t using (select # as id union all select 50 + #) u on t.part = 1 and t.id = u.id "
+         "when matched then update set s = 'merged' when not matched then insert (part, id, s) values (1, u.id, 'new')")
+delete = "delete from rest.ns.%%s where part = 2 and id = 100 + #"
+spark.sql("select count(*) from rest.ns.cow").collect()
+open(os.environ["GO"], "w").close()
+threads = [threading.Thread(target=run, args=(spark.newSession(), statement %% table))
+           for table in ("cow", "mor") for statement in (merge, delete)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+for table in ("cow", "mor"):
+    print("rows of %%s: %%d" %% (table, spark.sql("select count(*) from rest.ns." + table).collect()[0][0]))
+print("failed: %%d" %% len(failed), *failed[:3], sep="\\n")
+""" % ROUNDS
+
+
 def engine(*arguments, **env):
     done = subprocess.run([ENGINE, *arguments], capture_output=True, text=True, timeout=900, env={**os.environ, **env})
     return done.returncode, done.stdout + done.stderr
@@ -150,11 +176,15 @@ def trino():
         equal((server.catalog().list_tables("ns"), server.catalog().list_views("ns")), ([("ns", "t")], [("ns", "w")]))
 
 
+def wait_for(path):
+    deadline = time.monotonic() + 300
+    while not os.path.exists(path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
 def append_pyiceberg(server, go, writer):
     import pyarrow as pa
-    deadline = time.monotonic() + 300
-    while not os.path.exists(go) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(go)
     table = server.catalog().load_table("ns.t")
     for i in range(APPENDS):
         table.append(pa.table({"id": pa.array([10000 + writer * 100 + i], pa.int64()), "s": ["pyiceberg"]}))
@@ -178,7 +208,52 @@ def many_writers():
         shop.tarn("check", "ns.t")
 
 
-CASES = [compatibility_kit, spark, flink, trino, many_writers]
+def append_beside(server, go, name, writer, over):
+    """Appends that may not try again, whatever the table says, as long as rows are changed: to a partition of their own, and to one
+    whose rows are merged. Gives what was appended."""
+    import pyarrow as pa
+    wait_for(go)
+    table, rows = server.catalog().load_table("ns." + name), []
+    while len(rows) < MAX_APPENDS and not over():
+        rows.append((1 if len(rows) % 2 else 3, 10000 + writer * 100 + len(rows), "appended"))
+        table.metadata.properties["commit.retry.num-retries"] = "0"
+        table.append(pa.table({"part": pa.array([rows[-1][0]], pa.int32()), "id": pa.array([rows[-1][1]], pa.int64()), "s": [rows[-1][2]]}))
+        time.sleep(0.2)
+    return rows
+
+
+def row_changes_beside_appends():
+    """Spark merges and deletes, copy-on-write and merge-on-read, while PyIceberg appends. Spark's snapshots are made anew where they
+    could not follow; appends always follow."""
+    writers = 3
+    levels = [word for what in ("delete", "update", "merge") for word in ("--property", "write.%s.isolation-level=snapshot" % what)]
+    start = [{"part": 1, "id": i, "s": "old"} for i in range(10)] + [{"part": 2, "id": 100 + i, "s": "old"} for i in range(10)]
+    with Workshop() as shop, Server(shop) as server:
+        shop.write("start.ndjson", "".join(json.dumps(row) + "\n" for row in start))
+        for name, mode in (("cow", "copy-on-write"), ("mor", "merge-on-read")):
+            modes = [word for what in ("delete", "update", "merge") for word in ("--property", "write.%s.mode=%s" % (what, mode))]
+            shop.tarn("create", "ns." + name, "part int, id long, s string", "--partition-by", "part", *levels, *modes,
+                      "--property", "commit.retry.num-retries=60", "--property", "commit.retry.min-wait-ms=20")
+            shop.tarn("ingest", "ns." + name, "start.ndjson")
+        script, go = shop.path(shop.write("rows.py", ROW_LEVEL)), shop.path("go")
+        with concurrent.futures.ThreadPoolExecutor(2 * writers + 1) as pool:
+            rows = pool.submit(engine, "spark-iceberg", "run", script, ICE_REST=server.url, ICE_REST_WAREHOUSE="", SPARK_LOG="OFF",
+                               SPARK_MASTER="local[4]", GO=go)
+            rows.add_done_callback(lambda _: open(go, "a").close())  # nobody waits for what does not come
+            others = {name: [pool.submit(append_beside, server, go, name, n, rows.done) for n in range(writers)] for name in ("cow", "mor")}
+            status, out = rows.result()
+            assert status == 0 and "failed: 0" in out, out[-4000:]
+            appended = {name: sum((other.result() for other in others[name]), []) for name in others}
+        want = [(1, i, "merged" if i < ROUNDS else "old") for i in range(10)] + [(1, 50 + i, "new") for i in range(ROUNDS)] \
+            + [(2, 100 + i, "old") for i in range(ROUNDS, 10)]
+        for name in ("cow", "mor"):
+            equal(sorted((row["part"], row["id"], row["s"]) for row in shop.cat("ns." + name).rows), sorted(want + appended[name]))
+            kinds = "".join("a" if s.summary.operation.value == "append" else "c" for s in server.catalog().load_table("ns." + name).snapshots())
+            assert re.search("ca+c", kinds) and kinds.count("c") == 2 * ROUNDS, kinds  # they were beside each other
+            shop.tarn("check", "ns." + name)
+
+
+CASES = [compatibility_kit, spark, flink, trino, many_writers, row_changes_beside_appends]
 
 
 def main():
