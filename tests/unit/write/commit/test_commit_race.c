@@ -398,6 +398,115 @@ static void test_race_lost_answers(void **state) {
     on_kinds_with_leftovers(tell_dropped_unknown);
 }
 
+/* ---- requests that arrive late ---- */
+
+/* A server that refuses the first request, and when the second comes puts that first one on the
+ * newer head. */
+typedef struct late_server {
+    tarn_catalog base;
+    race_case *r;
+    tarn_snapshot first;
+    int calls;
+    tarn_outcome_kind answer; /* to the second */
+} late_server;
+
+static void keep_first(late_server *s, const tarn_change_set *set) {
+    tarn_arena *arena = &s->r->c.arena;
+    for (int32_t i = 0; i < set->n_changes; i++) {
+        if (set->changes[i].kind == CHANGE_ADD_SNAPSHOT) {
+            s->first = *set->changes[i].snapshot;
+        }
+    }
+    s->first.manifest_list = arena_str(arena, s->first.manifest_list);
+    tarn_property *items = ARENA_ARRAY(arena, tarn_property, (size_t)s->first.summary.count);
+    for (int32_t i = 0; i < s->first.summary.count; i++) {
+        items[i].key = arena_str(arena, s->first.summary.items[i].key);
+        items[i].value = arena_str(arena, s->first.summary.items[i].value);
+    }
+    s->first.summary.items = items;
+    s->first.text = STR_NULL;
+}
+
+static void take_first(late_server *s) {
+    tarn_outcome_kind outcome;
+    tarn_table_version *now = case_load(&s->r->c);
+    const tarn_metadata *m = now->metadata;
+    s->first.parent_id = m->current_snapshot_id;
+    s->first.sequence_number = m->format_version > 1 ? m->last_sequence_number + 1 : 0;
+    tarn_change changes[2];
+    memset(changes, 0, sizeof changes);
+    changes[0] = (tarn_change){.kind = CHANGE_ADD_SNAPSHOT, .snapshot = &s->first};
+    changes[1].kind = CHANGE_SET_SNAPSHOT_REF;
+    changes[1].ref = *metadata_ref(m, STR(TARN_MAIN_BRANCH));
+    changes[1].ref.snapshot_id = s->first.snapshot_id;
+    const tarn_change_set set = {0, NULL, 2, changes};
+    assert_ok(catalog_commit(s->r->c.catalog, &s->r->c.ident, now, &set, &outcome, NULL, &err));
+    table_version_release(now);
+}
+
+static tarn_code late_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
+                           tarn_error *e) {
+    return catalog_load(((late_server *)c)->r->c.catalog, table, out, e);
+}
+
+static tarn_code late_commit(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
+                             const tarn_change_set *set, tarn_outcome_kind *outcome,
+                             tarn_table_version **out, tarn_error *e) {
+    late_server *s = (late_server *)c;
+    (void)table;
+    (void)base;
+    (void)out;
+    if (++s->calls == 1) {
+        keep_first(s, set);
+        commit_append_file(&s->r->c, "rival", 100);
+    } else {
+        take_first(s);
+    }
+    *outcome = s->calls == 1 ? TARN_NOT_COMMITTED : s->answer;
+    return *outcome == TARN_NOT_COMMITTED ? err_set(e, TARN_CONFLICT, "the head had moved")
+                                          : err_set(e, TARN_COMMIT_UNKNOWN, "the answer was lost");
+}
+
+static const catalog_vtable LATE_VTABLE = {
+    .name = "late", .load = late_load, .commit = late_commit};
+
+/* The table has what the first attempt made, and nothing of that goes. */
+static void tell_late_first(race_case *r, tarn_outcome_kind answer) {
+    commit_outcome outcome;
+    char first[256] = "";
+    late_server s = {.base = {&LATE_VTABLE, r->c.env, r->c.catalog->store}, .r = r};
+    s.answer = answer;
+    commit_append_file(&r->c, "old", 0);
+    tarn_file f = commit_file(&r->c, "mine", 1, 10);
+    commit_request q = commit_of(COMMIT_MERGE_APPEND, &f, 1);
+    tarn_code code = commit_run(r->c.env, &s.base, &r->c.ident, NULL, &q, &outcome, &err);
+    table_version_release(outcome.version);
+    assert_int_equal(code, TARN_OK);
+    assert_int_equal(outcome.kind, TARN_COMMITTED);
+    assert_int_equal(outcome.attempts, 2);
+    assert_true(outcome.snapshot_id == s.first.snapshot_id);
+    assert_true(case_count_orphans(&r->c, first) >
+                0); /* of the second; all that is named is there */
+}
+
+static void test_race_late_first(void **state) {
+    (void)state;
+    for (int kind = 0; kind < CASE_KINDS; kind++) {
+        for (int32_t version = 1; version <= 2; version++) {
+            for (int lost = 0; lost < 2; lost++) {
+                race_case r;
+                memset(&r, 0, sizeof r);
+                tarn_env *env = test_env();
+                case_open(&r.c, env, (case_kind)kind);
+                case_table(&r.c, version, SCHEMA, "p", QUICK);
+                tell_late_first(&r, lost ? TARN_OUTCOME_UNKNOWN : TARN_NOT_COMMITTED);
+                case_done(&r.c);
+                test_env_done(env);
+            }
+        }
+    }
+}
+
 static void tell_failed(race_case *r, int32_t version) {
     commit_outcome outcome;
     (void)version;
@@ -459,11 +568,12 @@ static void test_race_manifest_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_race_empty_table),   cmocka_unit_test(test_race_append),
-        cmocka_unit_test(test_race_merge_append),  cmocka_unit_test(test_race_give_up),
-        cmocka_unit_test(test_race_isolation),     cmocka_unit_test(test_race_removed_twice),
-        cmocka_unit_test(test_race_lost_answers),  cmocka_unit_test(test_race_refused),
-        cmocka_unit_test(test_race_manifest_once), cmocka_unit_test(test_race_outlasts),
+        cmocka_unit_test(test_race_empty_table),  cmocka_unit_test(test_race_append),
+        cmocka_unit_test(test_race_merge_append), cmocka_unit_test(test_race_give_up),
+        cmocka_unit_test(test_race_isolation),    cmocka_unit_test(test_race_removed_twice),
+        cmocka_unit_test(test_race_late_first),   cmocka_unit_test(test_race_lost_answers),
+        cmocka_unit_test(test_race_refused),      cmocka_unit_test(test_race_manifest_once),
+        cmocka_unit_test(test_race_outlasts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
