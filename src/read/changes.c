@@ -526,6 +526,13 @@ static tarn_code make_steps(changes *c, const tarn_snapshot *last, tarn_error *e
     int32_t n;
     tarn_code code =
         history_between(&c->arena, c->options.metadata, last, from, &snapshots, &n, err);
+    if (code == TARN_OK && from != TARN_NO_SNAPSHOT &&
+        metadata_snapshot_by_id(c->options.metadata, from) == NULL) {
+        code = err_set(err, TARN_NOT_FOUND,
+                       "snapshot %lld was expired: what changed since cannot be told, as the rows "
+                       "before are not known",
+                       (long long)from);
+    }
     if (code != TARN_OK) {
         return code;
     }

@@ -9,7 +9,8 @@ static tarn_code not_an_ancestor(const tarn_metadata *m, int64_t from_id, const 
                        (long long)from_id, (long long)last->snapshot_id);
     }
     if (from_id != TARN_NO_SNAPSHOT && oldest->parent_id == TARN_NO_SNAPSHOT) {
-        return err_set(err, TARN_NOT_FOUND, "there is no snapshot %lld", (long long)from_id);
+        return err_set(err, TARN_NOT_FOUND, "there is no snapshot %lld: it may have been expired",
+                       (long long)from_id);
     }
     return err_set(err, TARN_NOT_FOUND,
                    "snapshot %lld, the parent of snapshot %lld, was expired: what changed before "
@@ -33,7 +34,9 @@ tarn_code history_between(tarn_arena *arena, const tarn_metadata *m, const tarn_
         oldest = at;
         at = at->parent_id != TARN_NO_SNAPSHOT ? metadata_snapshot_by_id(m, at->parent_id) : NULL;
     }
-    const bool arrived = (at != NULL && at->snapshot_id == from_id) ||
+    const bool begins = from_id != TARN_NO_SNAPSHOT && oldest != NULL &&
+                        oldest->parent_id == from_id; /* from itself may be gone */
+    const bool arrived = begins || (at != NULL && at->snapshot_id == from_id) ||
                          (at == NULL && from_id == TARN_NO_SNAPSHOT &&
                           (oldest == NULL || oldest->parent_id == TARN_NO_SNAPSHOT));
     if (!arrived && oldest == NULL) {

@@ -5,8 +5,8 @@
 #include "read/read_int.h"
 
 /* The snapshots after from_id (TARN_NO_SNAPSHOT: the table's first) up to last, oldest first, in
- * arena. last NULL: none. INVALID: from_id is no ancestor of last; NOT_FOUND: snapshots between
- * were expired. */
+ * arena; from_id itself may have been expired. last NULL: none. INVALID: from_id is no ancestor of
+ * last; NOT_FOUND: snapshots between were expired. */
 tarn_code history_between(tarn_arena *arena, const tarn_metadata *m, const tarn_snapshot *last,
                           int64_t from_id, const tarn_snapshot *const **out, int32_t *n,
                           tarn_error *err) TARN_MUST_USE;

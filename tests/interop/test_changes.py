@@ -7,6 +7,7 @@ usage: test_changes.py [--root DIR]
 """
 import glob
 import gzip
+import importlib.util
 import json
 import os
 import random
@@ -169,6 +170,79 @@ def follow():
             equal(sorted(json.loads(line)["id"] for line in out), list(range(50)))
 
 
+def follower(shop, out, begin):
+    return subprocess.Popen([harness.binary(), "cat", "ns.t", "--from", begin, "--follow", "--poll", "20"], cwd=shop.folder, stdout=out,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def undone():
+    """A branch that is rolled back while it is followed is an error that names both snapshots, as is a table made anew: what was
+    given once cannot be taken back."""
+    def rolled_back(shop, table, first):
+        shop.tarn("alter", "ns.t", "rollback", first)
+
+    def made_anew(shop, table, first):
+        shop.tarn("drop", "ns.t")
+        Own(shop, "ns.t")
+
+    for change, words in ((rolled_back, ("no ancestor",)), (made_anew, ("no snapshot", "did not exist"))):
+        with harness.Workshop() as shop:
+            table = Own(shop, "ns.t")
+            table.ingest(6)
+            first, second = table.history()
+            with open(shop.path("out"), "w", encoding="utf-8") as out:
+                reader = follower(shop, out, "start")
+                end = time.time() + 30
+                while time.time() < end and sum(1 for _ in open(shop.path("out"), encoding="utf-8")) < 26:
+                    time.sleep(0.05)
+                change(shop, table, first)
+                _, err = reader.communicate(timeout=60)
+            assert reader.returncode not in (0, 130) and any(word in err for word in words), (reader.returncode, err)
+            assert "did not exist" in err or str(second) in err, err
+            with open(shop.path("out"), encoding="utf-8") as out:
+                equal(sum(1 for _ in out), 26)
+
+
+def expired():
+    """Appends are told after a snapshot that was expired, if all after it are there; changes need the rows before. What is not
+    there any more is named."""
+    with harness.Workshop() as shop:
+        table = Own(shop, "ns.t")
+        for _ in range(3):
+            table.ingest(5)
+        history = table.history()
+        path = shop.metadata("ns.t")  # as Java leaves it: snapshots still name their parents
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        document["snapshots"] = [s for s in document["snapshots"] if s["snapshot-id"] not in history[:2]]
+        document["snapshot-log"] = [s for s in document["snapshot-log"] if s["snapshot-id"] not in history[:2]]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(document, file)
+        equal(sorted(r["id"] for r in shop.cat("ns.t", "--from", history[1]).rows), list(range(25, 35)))
+        equal(sorted(r["id"] for r in shop.cat("ns.t", "--from", history[2]).rows), list(range(30, 35)))
+        equal(len(shop.tarn("changes", "ns.t", "--from", history[2]).rows), 5)
+        for begin in (history[0], "start"):
+            harness.must_refuse(shop.cat("ns.t", "--from", begin, check=False), "expired", history[1])
+        harness.must_refuse(shop.tarn("changes", "ns.t", "--from", history[1], check=False), history[1], "expired")
+        harness.must_refuse(shop.tarn("changes", "ns.t", "--from", history[0], check=False), history[1], "expired")
+        with open(shop.path("out"), "w", encoding="utf-8") as out:
+            reader = follower(shop, out, str(history[1]))
+            table.ingest(5)
+            end = time.time() + 30
+            while time.time() < end and sum(1 for _ in open(shop.path("out"), encoding="utf-8")) < 15:
+                time.sleep(0.05)
+            reader.send_signal(signal.SIGINT)
+            equal((reader.wait(30), reader.stderr.read()), (130, "tarn: the work was cancelled\n"))
+        with open(shop.path("out"), encoding="utf-8") as out:
+            equal(sorted(json.loads(line)["id"] for line in out), list(range(25, 40)))
+        if importlib.util.find_spec("pyiceberg") is not None:  # which takes the parents' names away
+            last = table.history()[-1]
+            shop.catalog().load_table("ns.t").maintenance.expire_snapshots().by_ids(history[2:]).commit()
+            for command in ("cat", "changes"):
+                harness.must_refuse(shop.tarn(command, "ns.t", "--from", history[3], check=False), history[3], "expired")
+            harness.must_refuse(shop.cat("ns.t", "--from", "start", check=False), last, "expired")
+
+
 def others(folder, place, root):
     about = harness.read_json(folder, "about.json")
     metadata = root + about["metadata"][len(place):]
@@ -194,10 +268,10 @@ def others(folder, place, root):
     check_history(lambda s: run("cat", metadata, "--snapshot-id", s), lambda *o: run("changes", metadata, *o), history)
 
 
-CASES = [appends, follow, own, others]
+CASES = [undone, expired, appends, follow, own, others]
 
 
-CASES = [appends, chosen, follow]
+CASES = [undone, expired, appends, chosen, follow]
 
 
 def main(arguments):
