@@ -6,6 +6,9 @@
 #include "base/env.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -254,6 +257,16 @@ void env_free(tarn_env *env, void *ptr) {
     size_t total = block_bytes(block);
     env->allocator.free(env->allocator.ctx, block, total);
     env_count_out(env, total);
+}
+
+void env_trim(const tarn_env *env) {
+#ifdef __GLIBC__
+    if (env->allocator.alloc == system_alloc) {
+        (void)malloc_trim(0);
+    }
+#else
+    (void)env;
+#endif
 }
 
 int64_t env_now_us(tarn_env *env) {

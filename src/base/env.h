@@ -16,6 +16,8 @@ void *env_alloc(tarn_env *env, size_t size_bytes);
 void *env_calloc(tarn_env *env, size_t count, size_t size_bytes); /* zeroed; checks the product */
 void *env_realloc(tarn_env *env, void *ptr, size_t size_bytes);
 void env_free(tarn_env *env, void *ptr);
+/* Free memory that the C library keeps goes back to the system; for those who rest. */
+void env_trim(const tarn_env *env);
 /* Memory that another library takes from the system for us, by its size: counted as if it came from
  * here. false: it would pass the limit, and nothing was counted. */
 bool env_count_in(tarn_env *env, size_t size_bytes);

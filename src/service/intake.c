@@ -13,6 +13,7 @@
 #define BACKOFF_MS   100
 #define BACKOFF_MOST 30000
 #define IDLE_MS      60000 /* then what is known of a table is forgotten */
+#define REST_MS      5000  /* then what was needed for the work is given back */
 #define UNWELL_MS    30000 /* rows that wait longer behind their time are no good health */
 
 tarn_str intake_identity(const tarn_metadata *m, tarn_str ident) {
@@ -151,6 +152,7 @@ static void end_turn(intake_table *t, tarn_code code, const tarn_error *err) {
                 err->message);
     }
     t->busy = false;
+    in->worked_ms = now;
     (void)pthread_cond_broadcast(&in->due);
 }
 
@@ -164,6 +166,19 @@ static bool is_drained(const intake *in, int64_t now) {
     return true;
 }
 
+/* Under the lock, which is let go meanwhile. */
+static void rest(intake *in, int64_t wait_ms) {
+    if (in->worked_ms == 0 || in->waiting_bytes > 0 ||
+        env_now_ms(in->env) - in->worked_ms < REST_MS) {
+        env_cond_wait(&in->due, &in->lock, in->stopping && wait_ms > 100 ? 100 : wait_ms);
+        return;
+    }
+    in->worked_ms = 0;
+    (void)pthread_mutex_unlock(&in->lock);
+    env_trim(in->env);
+    (void)pthread_mutex_lock(&in->lock);
+}
+
 static void run_worker(void *ctx) {
     intake *in = ctx;
     if (pthread_equal(pthread_self(), in->opener)) {
@@ -174,7 +189,7 @@ static void run_worker(void *ctx) {
         int64_t wait_ms;
         intake_table *t = find_due(in, env_now_ms(in->env), &wait_ms);
         if (t == NULL) {
-            env_cond_wait(&in->due, &in->lock, in->stopping && wait_ms > 100 ? 100 : wait_ms);
+            rest(in, wait_ms);
             continue;
         }
         (void)pthread_mutex_unlock(&in->lock);

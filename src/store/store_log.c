@@ -465,7 +465,7 @@ static tarn_code find_size(const char *path, int64_t *out, tarn_error *err) {
 /* Bytes that were never acknowledged, and shall not look as if they had been. */
 static tarn_code cut_tail(const char *path, int64_t bytes, tarn_error *err) {
     tarn_code code = TARN_OK;
-    int64_t size;
+    int64_t size = 0;
     int fd = -1;
     TRY(find_size(path, &size, err));
     if (size <= bytes) {

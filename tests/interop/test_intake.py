@@ -465,6 +465,31 @@ def histories(found, n, chance, timed=True):
         yield name + (", again at call %s" % again[0]["KILL_AT"] if again else ""), [first] + again
 
 
+def memory_in_use(server, what="VmRSS:"):
+    with open("/proc/%d/status" % server.process.pid) as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(what))
+
+
+def rests_after_work():
+    """Of the memory that much work took, most goes back to the system when there is no more (sanitizers keep it)."""
+    with open(harness.binary(), "rb") as file:
+        if b"libasan" in file.read() or b"libtsan" in subprocess.run(["ldd", harness.binary()], capture_output=True).stdout:
+            return
+    with Workshop() as shop:
+        make_table(shop)
+        with take(shop, interval=1000) as server:
+            equal(send(server, lines(1))[0], 200)
+            before = memory_in_use(server)
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                answers = list(pool.map(lambda i: send(server, lines(*range(20000 * i, 20000 * i + 20000)))[0], range(30)))
+            equal(set(answers), {200})
+            committed(server, lines(2))
+            busy = memory_in_use(server, "VmHWM:")
+            assert busy > before + 20000, (before, busy)
+            wait_until(lambda: memory_in_use(server) < before + (busy - before) // 2)
+        equal(len(ids(shop)), 600002)
+
+
 def damaged_log():
     """A byte of an acknowledged record that is changed is told with file and offset; what was cut off at the end is passed."""
     with Workshop() as shop:
@@ -520,7 +545,7 @@ def log_is_not_synced():
 
 
 CASES = [taken_and_there, wrong_requests, roles, many_clients, tables_change, renamed_beside_a_broken_one, log_is_full, log_is_not_synced,
-         table_cannot_be_written, too_much_waits, damaged_log, killed, powerless]
+         table_cannot_be_written, too_much_waits, rests_after_work, damaged_log, killed, powerless]
 
 
 def main():
