@@ -48,7 +48,8 @@ typedef struct sim_plan { /* what the seed chose; faults come once in so many ca
     sim_kind kind;
     int32_t format_version;
     bool partitioned, trims, gzip, removes_old, settled;
-    bool crowd; /* many appenders at the same services, without rest */
+    bool crowd;    /* many appenders at the same services, without rest */
+    bool branches; /* some work on a branch that grows beside main */
     int servers;
     uint32_t store_faults, swap_faults, net_faults; /* swap: of what moves the pointer */
     uint32_t stalls;                                /* a call that takes seconds */
@@ -110,12 +111,14 @@ tarn_catalog *sim_remote_new(sim_process *p, bool whole);
 #define SIM_MAX_OPS  512
 #define SIM_MAX_ROWS 1024
 #define SIM_OP_ROWS  6
+#define SIM_BRANCHES 2
 
 typedef enum sim_state { OP_NEW, OP_SENT, OP_DONE, OP_REFUSED } sim_state;
 /* A commit that somebody wants: rows that it adds, and one that it deletes. */
 typedef struct sim_op {
     const char *client;
     int number;
+    int branch;
     sim_state state;
     bool unclear; /* an attempt may still have its effect */
     int n_rows, rows[SIM_OP_ROWS];
@@ -131,7 +134,9 @@ typedef struct sim_file {
 } sim_file;
 
 void sim_model_begin(void);
-sim_op *sim_op_new(const char *client, int number);
+tarn_str sim_branch(int branch);                                   /* its name; 0 is main */
+const tarn_snapshot *sim_head(const tarn_metadata *m, int branch); /* NULL: none */
+sim_op *sim_op_new(const char *client, int number, int branch);
 int sim_row_new(sim_op *op);
 void sim_op_sent(sim_op *op);
 void sim_op_done(sim_op *op); /* it was acknowledged: it is there now */

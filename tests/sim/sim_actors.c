@@ -30,6 +30,7 @@ typedef enum way { STRAIGHT, WHOLE, PLAIN } way;
 typedef struct sim_actor {
     char name[16];
     way way;
+    int branch;
     bool has_id; /* commits carry ids, and are sent again */
     int n_ops;
     sim_process process;
@@ -120,10 +121,11 @@ typedef struct one_commit {
     char id[32];
 } one_commit;
 
-static commit_request new_request(commit_kind kind) {
+static commit_request new_request(const sim_actor *a, commit_kind kind) {
     commit_request r;
     memset(&r, 0, sizeof r);
     r.kind = kind;
+    r.branch = sim_branch(a->branch);
     r.from_snapshot_id = TARN_NO_SNAPSHOT;
     return r;
 }
@@ -202,8 +204,8 @@ static void append_once(sim_actor *a, int number) {
     one_commit c;
     memset(&c, 0, sizeof c);
     int n = 1 + (int)sim_chance(3) / 2;
-    c.op = sim_op_new(a->name, number);
-    c.request = new_request(sim_chance(2) == 0 ? COMMIT_FAST_APPEND : COMMIT_MERGE_APPEND);
+    c.op = sim_op_new(a->name, number, a->branch);
+    c.request = new_request(a, sim_chance(2) == 0 ? COMMIT_FAST_APPEND : COMMIT_MERGE_APPEND);
     for (int i = 0; i < n; i++) {
         int rows[2];
         int n_rows = 1 + (int)sim_chance(2);
@@ -276,7 +278,7 @@ static tarn_code live_read(sim_actor *a, live_files *l, tarn_error *err) {
     memset(l, 0, sizeof *l);
     arena_init(&l->arena, a->process.env);
     TRY(catalog_load(a->catalog, &SIM_TABLE, &l->version, err));
-    const tarn_snapshot *s = metadata_current_snapshot(l->version->metadata);
+    const tarn_snapshot *s = sim_head(l->version->metadata, a->branch);
     if (s != NULL) {
         TRY(snapshot_manifests(&l->arena, a->catalog->store, s, &list, &n, err));
     }
@@ -328,11 +330,11 @@ static void change_once(sim_actor *a, int number, live_files *l) {
         return;
     }
     memset(&c, 0, sizeof c);
-    c.op = sim_op_new(a->name, number);
+    c.op = sim_op_new(a->name, number, a->branch);
     c.op->kills = rows[sim_chance((uint32_t)n)];
-    c.request = new_request(COMMIT_ROW_DELTA);
+    c.request = new_request(a, COMMIT_ROW_DELTA);
     c.base = l->version;
-    c.request.from_snapshot_id = l->version->metadata->current_snapshot_id;
+    c.request.from_snapshot_id = sim_head(l->version->metadata, a->branch)->snapshot_id;
     int n_taken = 0;
     taken[n_taken++] = c.op->kills;
     if (SIM.plan.format_version >= 3 && vector != NULL) { /* one a file: the old one's rows too */
@@ -368,7 +370,7 @@ static void compact_once(sim_actor *a, int number, live_files *l) {
     const tarn_entry *vector;
     uint32_t first = sim_chance((uint32_t)l->n_data);
     memset(&c, 0, sizeof c);
-    c.request = new_request(COMMIT_OVERWRITE);
+    c.request = new_request(a, COMMIT_OVERWRITE);
     for (int i = 0; i < l->n_data && c.request.n_removed < MAX_FILES; i++) {
         const tarn_entry *e = l->data[(first + (uint32_t)i) % (uint32_t)l->n_data];
         if (part_of(e) == part_of(l->data[first]) && sim_chance(3) > 0) {
@@ -379,7 +381,7 @@ static void compact_once(sim_actor *a, int number, live_files *l) {
     if (c.request.n_removed == 0) {
         return;
     }
-    c.op = sim_op_new(a->name, number);
+    c.op = sim_op_new(a->name, number, a->branch);
     if (n > 0) {
         added = make_file(STR_NULL, part_of(l->data[first]), n, rows);
         c.request.added = &added;
@@ -388,7 +390,7 @@ static void compact_once(sim_actor *a, int number, live_files *l) {
     c.request.removed = removed;
     c.request.check_new_deletes = true;
     c.request.merge = sim_chance(2) == 0;
-    c.request.from_snapshot_id = l->version->metadata->current_snapshot_id;
+    c.request.from_snapshot_id = sim_head(l->version->metadata, a->branch)->snapshot_id;
     c.base = l->version;
     run_commit(a, &c);
 }
@@ -477,7 +479,7 @@ static void run_reader(void *ctx) {
         begin_work(a);
         tarn_code code = l != NULL ? live_read(a, l, &err) : TARN_NOMEM;
         const tarn_metadata *m = l != NULL && l->version != NULL ? l->version->metadata : NULL;
-        const tarn_snapshot *s = m != NULL ? metadata_current_snapshot(m) : NULL;
+        const tarn_snapshot *s = m != NULL ? sim_head(m, a->branch) : NULL;
         if (m != NULL && m->last_sequence_number < newest) {
             sim_fail("%s saw sequence number %lld after %lld", a->name,
                      (long long)m->last_sequence_number, (long long)newest);
@@ -513,6 +515,7 @@ static void add_actor(const char *kind, int n_ops, void (*run)(void *ctx)) {
     memset(a, 0, sizeof *a);
     (void)snprintf(a->name, sizeof a->name, "%s%d", kind, n_actors++);
     a->way = choose_way();
+    a->branch = SIM.plan.branches ? (int)sim_chance(SIM_BRANCHES) : 0;
     a->has_id = a->way == WHOLE || (a->way == STRAIGHT && sim_chance(2) == 0);
     a->n_ops = n_ops;
     SIM.working++;

@@ -39,6 +39,7 @@ static void make_plan(uint64_t seed) {
     p->net_faults = rate(NET);
     p->server_calls = rate(LIVES);
     p->client_calls = rate(LIVES);
+    p->branches = sim_chance(3) == 0;
 }
 
 static void run_history(uint64_t seed) {
@@ -62,11 +63,12 @@ static void run_history(uint64_t seed) {
     sim_net_begin();
     sim_actors_begin();
     SIM.calm = false;
-    sim_trace("%s, version %d%s%s%s%s%s, %d services", KINDS[SIM.plan.kind],
+    sim_trace("%s, version %d%s%s%s%s%s%s, %d services", KINDS[SIM.plan.kind],
               SIM.plan.format_version, SIM.plan.partitioned ? ", partitioned" : "",
               SIM.plan.trims ? ", trims" : "", SIM.plan.gzip ? ", gzip" : "",
               SIM.plan.removes_old ? ", removes old versions" : "",
-              SIM.plan.settled ? "" : ", not settled", SIM.plan.servers);
+              SIM.plan.settled ? "" : ", not settled", SIM.plan.branches ? ", branches" : "",
+              SIM.plan.servers);
     sim_run();
     sim_model_end();
     store_close(SIM.disk);

@@ -3,6 +3,7 @@
  *   - it follows from the one before: same table, branch goes forward, numbers grow;
  *   - a new snapshot is whole: every file that it names is there; no file, no row is in it twice;
  *     its totals are its sums; row ids of version 3 do not overlap; sequence numbers grow;
+ *   - a commit is on its own branch, and no other has a row of it;
  *   - rows of one commit came together, never without the delete that came with them; what was
  *     refused is not there, what was acknowledged stays, what was deleted does not come back;
  * and between versions: nothing that a live snapshot names is removed. */
@@ -39,7 +40,7 @@ static struct {
     row_set gone;              /* rows that were there and are not any more */
     tarn_map files, snapshots, manifests;
     tarn_table_version *now; /* the newest */
-    row_set head;
+    row_set heads[SIM_BRANCHES];
 } model;
 
 static bool has(const row_set *s, int row) {
@@ -69,12 +70,23 @@ static void need(bool there) {
 
 /* ---- what actors want ---- */
 
-sim_op *sim_op_new(const char *client, int number) {
+tarn_str sim_branch(int branch) {
+    static const char *const names[SIM_BRANCHES] = {TARN_MAIN_BRANCH, "side"};
+    return str_of(names[branch]);
+}
+
+const tarn_snapshot *sim_head(const tarn_metadata *m, int branch) {
+    const tarn_ref *ref = metadata_ref(m, sim_branch(branch));
+    return ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
+}
+
+sim_op *sim_op_new(const char *client, int number, int branch) {
     if (model.n_ops == SIM_MAX_OPS) {
         sim_fail("more than %d commits", SIM_MAX_OPS);
     }
     sim_op *op = &model.ops[model.n_ops++];
-    *op = (sim_op){.client = client, .number = number, .snapshot_id = TARN_NO_SNAPSHOT};
+    *op = (sim_op){
+        .client = client, .number = number, .branch = branch, .snapshot_id = TARN_NO_SNAPSHOT};
     return op;
 }
 
@@ -95,18 +107,19 @@ void sim_op_sent(sim_op *op) {
 }
 
 static void check_op(const sim_op *op) {
+    const row_set *head = &model.heads[op->branch];
     for (int i = 0; i < op->n_rows; i++) {
         int row = op->rows[i];
-        if (op->state == OP_DONE && !has(&model.head, row) && !model.may_go[row]) {
+        if (op->state == OP_DONE && !has(head, row) && !model.may_go[row]) {
             sim_fail("commit %d of %s was acknowledged, and its row %d is not there", op->number,
                      op->client, row);
         }
-        if (op->state == OP_REFUSED && (has(&model.head, row) || has(&model.gone, row))) {
+        if (op->state == OP_REFUSED && (has(head, row) || has(&model.gone, row))) {
             sim_fail("commit %d of %s was refused, and its row %d is there", op->number, op->client,
                      row);
         }
     }
-    if (op->state == OP_DONE && op->kills > 0 && has(&model.head, op->kills)) {
+    if (op->state == OP_DONE && op->kills > 0 && has(head, op->kills)) {
         sim_fail("commit %d of %s was acknowledged, and row %d that it deletes is there",
                  op->number, op->client, op->kills);
     }
@@ -315,11 +328,14 @@ static void check_row_ids(const tarn_metadata *m, const tarn_snapshot *s, gather
 }
 
 /* Rows that are new, or went, against the parent. */
-static void check_steps(seen_snapshot *seen, const seen_snapshot *parent) {
+static void check_steps(seen_snapshot *seen, const seen_snapshot *parent, int branch) {
     for (int row = 1; row < model.n_rows; row++) {
         sim_op *op = &model.ops[model.row_op[row]];
         bool before = parent != NULL && has(&parent->rows, row);
         bool after = has(&seen->rows, row);
+        if (after && op->branch != branch) {
+            sim_fail("row %d of commit %d of %s is on another branch", row, op->number, op->client);
+        }
         if (after && !before) {
             if (has(&model.gone, row) || op->state == OP_NEW) {
                 sim_fail("row %d of commit %d of %s %s", row, op->number, op->client,
@@ -350,6 +366,16 @@ static void check_steps(seen_snapshot *seen, const seen_snapshot *parent) {
     }
 }
 
+static int branch_of(const tarn_metadata *m, const tarn_snapshot *s) {
+    int branch = SIM_BRANCHES - 1;
+    while (branch > 0 &&
+           (sim_head(m, branch) == NULL ||
+            !metadata_is_ancestor(m, sim_head(m, branch)->snapshot_id, s->snapshot_id))) {
+        branch--;
+    }
+    return branch;
+}
+
 static void look_at(const tarn_metadata *m, const tarn_snapshot *s) {
     static gathered g;
     seen_snapshot *seen = ARENA_NEW(&SIM.arena, seen_snapshot);
@@ -363,7 +389,7 @@ static void look_at(const tarn_metadata *m, const tarn_snapshot *s) {
     count_rows(seen, &g);
     check_totals(s, &g);
     check_row_ids(m, s, &g);
-    check_steps(seen, parent);
+    check_steps(seen, parent, branch_of(m, s));
     if (parent != NULL && s->sequence_number <= parent->sequence_number) {
         sim_fail("snapshot %lld has sequence number %lld after %lld", (long long)s->snapshot_id,
                  (long long)s->sequence_number, (long long)parent->sequence_number);
@@ -399,10 +425,12 @@ static void follow(const tarn_metadata *before, const tarn_metadata *m) {
         m->next_row_id < before->next_row_id || m->last_updated_ms < before->last_updated_ms) {
         sim_fail("numbers of the table went back");
     }
-    if (before->current_snapshot_id != TARN_NO_SNAPSHOT &&
-        !comes_from(m->current_snapshot_id, before->current_snapshot_id)) {
-        sim_fail("the branch's head %lld is no longer part of it",
-                 (long long)before->current_snapshot_id);
+    for (int i = 0; i < SIM_BRANCHES; i++) {
+        const tarn_snapshot *was = sim_head(before, i), *is = sim_head(m, i);
+        if (was != NULL && (is == NULL || !comes_from(is->snapshot_id, was->snapshot_id))) {
+            sim_fail("branch %.*s: its head %lld is no longer part of it", STR_ARG(sim_branch(i)),
+                     (long long)was->snapshot_id);
+        }
     }
 }
 
@@ -427,8 +455,10 @@ void sim_saw_version(tarn_str location) {
     }
     table_version_release(model.now);
     model.now = version;
-    if (m->current_snapshot_id != TARN_NO_SNAPSHOT) {
-        model.head = find_seen(m->current_snapshot_id)->rows;
+    for (int i = 0; i < SIM_BRANCHES; i++) {
+        if (sim_head(m, i) != NULL) {
+            model.heads[i] = find_seen(sim_head(m, i)->snapshot_id)->rows;
+        }
     }
     for (int i = 1; i < model.n_ops; i++) {
         check_op(&model.ops[i]);
