@@ -181,6 +181,27 @@ def many_clients():
         assert got["tarn_intake_log_syncs_total"] <= got["tarn_intake_log_records_total"], got
 
 
+def two_services():
+    """Two take rows for one table at once, each with a log of its own; what a rollback takes away stays away."""
+    with Workshop() as shop:
+        make_table(shop)
+        snapshot = None
+        with take(shop) as one, Server(shop, "--intake", "other", "--intake-interval", "20") as two:
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                answers = list(pool.map(lambda i: send((one, two)[i % 2], lines(i), "k%d" % i, ROWS + "?wait=commit" * (i % 5 == 0)), range(60)))
+            equal({a[0] for a in answers}, {200})
+            snapshot = committed(one, lines(60))["snapshot-id"]
+            for server in (one, two):
+                wait_until(lambda s=server: metrics(s)["tarn_intake_waiting_bytes"] == 0)
+            equal(ids(shop), list(range(61)))
+            equal(sum(k.startswith("tarn.intake.") for k in two.catalog().load_table("ns.t").properties), 2)
+            committed(two, lines(61))
+            two.catalog().load_table("ns.t").manage_snapshots().rollback_to_snapshot(snapshot).commit()
+            equal(send(one, lines(60 - 2), "k58")[1]["repeated"], True)
+            committed(one, lines(62))
+        equal([i for i in ids(shop) if i > 59], [60, 62])
+
+
 def tables_change():
     """A column comes, goes, and becomes required to be there while rows wait; the table gets another name, goes, comes anew."""
     with Workshop() as shop:
@@ -544,7 +565,7 @@ def log_is_not_synced():
     log_cannot_be_written("sync", errno.EIO, 503)
 
 
-CASES = [taken_and_there, wrong_requests, roles, many_clients, tables_change, renamed_beside_a_broken_one, log_is_full, log_is_not_synced,
+CASES = [taken_and_there, wrong_requests, roles, many_clients, two_services, tables_change, renamed_beside_a_broken_one, log_is_full, log_is_not_synced,
          table_cannot_be_written, too_much_waits, rests_after_work, damaged_log, killed, powerless]
 
 
