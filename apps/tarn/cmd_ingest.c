@@ -48,6 +48,7 @@ static void release(ingest *in) {
         in->first_schema.release(&in->first_schema);
     }
     free(in->first_kinds);
+    ingest_mark_free(in);
     tarn_source_close(in->source);
     tarn_sink_free(in->sink);
     if (in->schema.release != NULL) {
@@ -67,6 +68,9 @@ static int finish(ingest *in, tarn_code code) {
     bool closed = in->rejects == NULL || fclose(in->rejects) == 0;
     if (code == TARN_OK && !closed) {
         code = ingest_rejects_error();
+    }
+    if (code != TARN_OK) {
+        ingest_note_rest(in);
     }
     tarn_env_cancel_reset(the_app.env); /* cleaning up is not cancelled */
     release(in);

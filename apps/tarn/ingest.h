@@ -30,6 +30,11 @@ typedef struct ingest_choices {
 
 extern ingest_choices ingest_options;
 
+typedef struct ingest_mark { /* what was read when a checkpoint was made with these offsets */
+    char *offsets;
+    int64_t rows, rejected;
+} ingest_mark;
+
 typedef struct ingest {
     const char *table_name;
     const char *const *inputs;
@@ -61,6 +66,8 @@ typedef struct ingest {
     struct timespec started, checkpointed;
     double shown_at;
     bool show;
+    ingest_mark *marks; /* of the last committed checkpoint, and of those on their way, in order */
+    int32_t n_marks, max_marks;
     /* of the last checkpoint */
     double commit_seconds;
     tarn_outcome outcome;
@@ -99,6 +106,8 @@ tarn_code ingest_run(ingest *in);
 tarn_code ingest_checkpoint(ingest *in);
 /* Waits until every checkpoint is in the table. */
 tarn_code ingest_flush(ingest *in);
+/* After a failure: what was committed until then, though no checkpoint told of it. */
+void ingest_note_rest(ingest *in);
 /* SIGINT and SIGTERM end the stream with a checkpoint; a second one cancels. */
 void ingest_catch_signals(void);
 bool ingest_was_stopped(void);
@@ -108,6 +117,13 @@ bool ingest_was_stopped(void);
 bool ingest_may_go_on(ingest *in, tarn_code code);
 /* The sink is open again, and the source closed. */
 tarn_code ingest_go_on(ingest *in);
+/* Rows are counted once, though they come again: a mark is set before a checkpoint is made; at the
+ * offsets of the last committed one (NULL: none yet) all before it are forgotten. */
+tarn_code ingest_mark_set(ingest *in, const char *offsets);
+void ingest_mark_reached(ingest *in, const char *offsets);
+/* The source stands at these offsets: the counts of then are those of now. */
+tarn_code ingest_mark_back(ingest *in, const char *offsets);
+void ingest_mark_free(ingest *in);
 
 /* ---- ingest_metrics.c ---- */
 double ingest_seconds_since(const struct timespec *start);

@@ -164,6 +164,7 @@ static tarn_code tell_source(ingest *in) {
     char *offsets = NULL;
     tarn_code code = tarn_sink_offsets(in->sink, &offsets, &the_app.err);
     if (code == TARN_OK && offsets != NULL) {
+        ingest_mark_reached(in, offsets);
         const char *source = offsets_of_source(offsets);
         code = source != NULL ? tarn_source_committed(in->source, source, &the_app.err) : TARN_OK;
     }
@@ -197,11 +198,16 @@ tarn_code ingest_checkpoint(ingest *in) {
     }
     if (ingest_options.state == NULL && !ingest_is_kafka(in)) {
         code = tarn_sink_commit(in->sink, &outcome, &the_app.err);
+        note_outcome(in, &outcome);
     } else {
         code = tarn_source_offsets(in->source, &source, &the_app.err);
         if (code == TARN_OK) {
             offsets = make_offsets(in, source);
+            code = ingest_options.state != NULL ? ingest_mark_set(in, offsets) : TARN_OK;
+        }
+        if (code == TARN_OK) {
             code = tarn_sink_checkpoint(in->sink, offsets, &outcome, &the_app.err);
+            note_outcome(in, &outcome); /* of those before it too, which it may fail of */
         }
         if (code == TARN_OK) {
             code = ingest_options.state != NULL
@@ -218,7 +224,6 @@ tarn_code ingest_checkpoint(ingest *in) {
     if (code == TARN_OK) {
         in->checkpoints++;
         in->unsettled = ingest_options.state != NULL; /* then commits come behind */
-        note_outcome(in, &outcome);
         in->rewinds = 0;
         in->rejects_kept = in->rejects != NULL ? ftell(in->rejects) : 0;
         code = ingest_report(in, "checkpoint");
@@ -235,14 +240,20 @@ tarn_code ingest_flush(ingest *in) {
     }
     in->unsettled = false;
     tarn_code code = tarn_sink_flush(in->sink, &outcome, &the_app.err);
+    note_outcome(in, &outcome);
     if (code == TARN_OK) {
         code = tell_source(in);
     }
-    if (code == TARN_OK) {
+    return code == TARN_OK ? ingest_report(in, "committed") : code;
+}
+
+void ingest_note_rest(ingest *in) {
+    tarn_outcome outcome = TARN_OUTCOME_INIT;
+    tarn_error known = TARN_ERROR_INIT;
+    if (in->sink != NULL) {
+        known.code = tarn_sink_flush(in->sink, &outcome, &known); /* what was said already */
         note_outcome(in, &outcome);
-        code = ingest_report(in, "committed");
     }
-    return code;
 }
 
 static bool is_time(const ingest *in) {
@@ -316,6 +327,9 @@ static tarn_code open_source(ingest *in) {
     char *offsets = NULL;
     int64_t keep = 0;
     tarn_code code = tarn_sink_offsets(in->sink, &offsets, &the_app.err);
+    if (code == TARN_OK && ingest_options.state != NULL) {
+        code = ingest_mark_back(in, offsets);
+    }
     ingest_fill_source(in, &o);
     o.file.schema = &in->schema;
     o.grow = ingest_options.evolve;

@@ -8,6 +8,7 @@ import atexit
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -320,9 +321,11 @@ def two_jobs():
         assert done.status == 4 and "checkpoint 0" in done.err and "checkpoint 1" in done.err, done
         equal(len(shop.cat("ns.t").rows), KEYS)
         shop.write("more.ndjson", lines([{"id": 5000, "v": "x"}]))
-        second = Stream(shop, "--sink-id", "job")
+        second = Stream(shop, "--sink-id", "job", rows=1)
         second.put([6000], "v")
         stream.want.update(second.want)
+        # One that is stopped before it has read ends well too, and leaves the row to the next.
+        eventually(lambda: {"id": 6000, "v": "v"} in shop.cat("ns.t").rows)
         second.stop()
         stream.put(range(100, 100 + KEYS), "v")
         stream.failed("job")
@@ -331,6 +334,89 @@ def two_jobs():
         eventually(lambda: len(shop.cat("ns.t").rows) == 2 * KEYS + 1)
         stream.stop()
         rows_are(shop, stream.want.values())
+
+
+def second_start():
+    """A job on a state folder whose key index another has open says so and takes nothing over: the first goes on, and ends with every row."""
+    for kind, version in (("position", "2"), ("vector", "3")):
+        with Workshop() as shop:
+            table(shop, version)
+            stream = Stream(shop, "--upsert", "--key", "id", "--deletes", kind)
+            stream.put(range(KEYS), "a")
+            stream.committed(1)
+            stream.put(range(KEYS // 2), "b")  # in the middle of a checkpoint
+            epoch = stream.highest()
+            done = shop.tarn(*stream.command[1:], check=False)
+            assert done.status != 0 and "is in use: another job has this state folder" in done.err, done
+            equal(stream.highest(), epoch)
+            stream.put(range(KEYS // 2, KEYS + 5), "c")
+            stream.committed(2)
+            stream.put(range(0, KEYS, 7), "d")
+            stream.stop()
+            rows_are(shop, stream.want.values())
+            stream.start()  # the index is free again
+            stream.stop()
+            rows_are(shop, stream.want.values())
+
+
+def made_and_failed():
+    """A table that the command made goes with it where it failed before there were rows, and not when commits were on their way only."""
+    for rows in (KEYS, 0):
+        with Workshop() as shop:
+            stream = Stream(shop, "--create", "--schema", "id long not null, v string")
+            eventually(lambda: shop.tarn("cat", "ns.t", check=False).status == 0 or stream.process.poll() is not None)
+            db = sqlite3.connect(shop.path("tarn.db"), isolation_level=None)
+            db.execute("BEGIN IMMEDIATE")  # the commit waits
+            if rows > 0:
+                stream.put(range(rows), "v")
+                eventually(lambda: stream.metric("checkpoints") == 1)
+            with open(shop.path("in.ndjson"), "a", encoding="utf-8") as file:
+                file.write('{"id":"no number"}\n')
+            time.sleep(0.7)  # most likely it has failed by then, and waits for what is on its way
+            db.execute("ROLLBACK")
+            db.close()
+            said = stream.failed("no number")
+            equal("50 rows of 1 commit stay" in said, rows > 0)
+            equal(shop.tarn("cat", "ns.t", "--count", check=False).status == 0, rows > 0)
+            if rows > 0:
+                rows_are(shop, stream.want.values())
+
+
+def several_on_their_way():
+    """A conflict takes back every checkpoint that is on its way. Their rows are counted once, as are bad ones that were set aside with them.
+
+    The catalog's lock keeps commits waiting; when it goes, the table is at a version in which the files that they delete rows of are gone."""
+    with Workshop() as shop:
+        table(shop)
+        stream = Stream(shop, "--upsert", "--key", "id", "--deletes", "position", "--rejects", "bad.ndjson", "--log", "json")
+        stream.put(list(range(KEYS - 1)) + [1000000], "first")
+        stream.committed(1)
+        db = sqlite3.connect(shop.path("tarn.db"), isolation_level=None)
+        where = lambda: db.execute("SELECT metadata_location FROM iceberg_tables").fetchone()[0]
+        before = where()
+        rewrite_with_tarn(shop, stream)
+        after = where()
+        db.execute("UPDATE iceberg_tables SET metadata_location = ?", (before,))
+        db.execute("BEGIN IMMEDIATE")
+        for i in range(4):
+            stream.put(range(KEYS), "on its way %d" % i)
+            eventually(lambda: stream.metric("checkpoints") >= 2 + i)
+        db.execute("UPDATE iceberg_tables SET metadata_location = ?", (after,))
+        db.execute("COMMIT")
+        db.close()
+        eventually(lambda: stream.metric("checkpoint_conflicts") == 1)
+        stream.put(range(10, 10 + KEYS), "last")
+        eventually(lambda: {"id": 10 + KEYS - 1, "v": "last"} in shop.cat("ns.t").rows)
+        said = stream.stop()
+        rows_are(shop, stream.want.values())
+        read = 6 * KEYS
+        events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        done = events[-1]
+        equal((done["event"], done["rows"], done["rejected"]), ("done", read, len(stream.bad)))
+        last = [event for event in events if event["event"] != "done"][-1]
+        equal((last["rows-total"], last["rejected"], stream.metric("rows"), stream.metric("rejected_rows")),
+              (read, len(stream.bad), read, len(stream.bad)))
+        equal(done["commits"], len([s for s in shop.cat("ns.t.snapshots").rows if s["operation"] is not None]) - 1)  # all but the rival's
 
 
 def full_disk():
@@ -379,7 +465,7 @@ def full_disk():
 
 
 CASES = [position_and_pyiceberg, position_and_delete, vector_and_delete, equality_and_upgrade, position_and_upgrade, standard_input, rolled_back,
-         moved_back, dropped_and_remade, schema_and_spec, two_jobs, full_disk]
+         moved_back, dropped_and_remade, schema_and_spec, two_jobs, second_start, made_and_failed, several_on_their_way, full_disk]
 
 
 def main(names):
