@@ -7,6 +7,7 @@
  *   sim_db.c        a database of one row under the SQL catalog, with the same faults
  *   sim_net.c       HTTP between clients and services that die and come back
  *   sim_model.c     what must be true of every version of the table, looked at when it appears
+ *   sim_rows.c      data files with rows in them, where services merge files
  *   sim_actors.c    writers, row deltas, compaction, property changes, readers
  * Invariants: 1 nothing but the seed decides; 2 a process that died changes nothing any more. */
 #ifndef TARN_SIM_H
@@ -49,6 +50,7 @@ typedef struct sim_plan { /* what the seed chose; faults come once in so many ca
     int32_t format_version;
     bool partitioned, trims, gzip, removes_old, settled;
     bool crowd;    /* many appenders at the same services, without rest */
+    bool compacts; /* services merge small files before they commit */
     bool branches; /* some work on a branch that grows beside main */
     int servers;
     uint32_t store_faults, swap_faults, net_faults; /* swap: of what moves the pointer */
@@ -63,7 +65,7 @@ typedef struct sim_world {
     tarn_store *disk;
     bool calm;   /* no more faults */
     int working; /* actors that others work for */
-    int64_t swaps, acked, open, refused, deaths, replies_lost;
+    int64_t swaps, acked, open, refused, deaths, replies_lost, merged;
     int files; /* named so far */
 } sim_world;
 extern sim_world SIM;
@@ -134,6 +136,7 @@ typedef struct sim_file {
 } sim_file;
 
 void sim_model_begin(void);
+const tarn_metadata *sim_table(void);                              /* the newest version */
 tarn_str sim_branch(int branch);                                   /* its name; 0 is main */
 const tarn_snapshot *sim_head(const tarn_metadata *m, int branch); /* NULL: none */
 sim_op *sim_op_new(const char *client, int number, int branch);
@@ -151,6 +154,9 @@ void sim_saw_removed(tarn_str path);
 void sim_saw_read(int64_t snapshot_id, int64_t n_files);
 bool sim_is_live(int64_t snapshot_id); /* it is in the newest version */
 void sim_model_end(void);
+
+tarn_file sim_rows_write(int part, int n_rows, const int *rows);
+int sim_rows_read(const tarn_file *file, int *rows); /* room for SIM_MAX_ROWS */
 
 /* ---- the actors ---- */
 void sim_actors_begin(void);

@@ -80,6 +80,11 @@ static tarn_file make_file(tarn_str target, int part, int n_rows, const int *row
     tarn_file f;
     tarn_error err = TARN_ERROR_INIT;
     bool vector = target.len > 0 && SIM.plan.format_version >= 3;
+    if (SIM.plan.compacts && target.len == 0) {
+        f = sim_rows_write(part, n_rows, rows);
+        sim_file_add(f.path, target, n_rows, rows);
+        return f;
+    }
     memset(&f, 0, sizeof f);
     f.path = str_of(arena_printf(&SIM.arena, "%s/ns/t/data/f%d.%s", SIM_WAREHOUSE, ++SIM.files,
                                  vector ? "puffin" : "avro"));

@@ -373,6 +373,10 @@ void sim_make_table(void) {
         add_property(&o, items, "tarn.expire-on-commit", "true");
         add_property(&o, items, "history.expire.max-snapshot-age-ms", "3600000");
     }
+    if (SIM.plan.compacts) {
+        add_property(&o, items, "tarn.compact-before-commit", "true");
+        add_property(&o, items, "write.format.default", "avro");
+    }
     if (SIM.plan.gzip) {
         add_property(&o, items, "write.metadata.compression-codec", "gzip");
     }

@@ -140,7 +140,8 @@ static void list_live(bench *b, char out[256]) {
     qsort(names, (size_t)n_names, sizeof names[0], compare_names);
     out[0] = '\0';
     for (int i = 0; i < n_names; i++) {
-        strcat(out, names[i]);
+        size_t len = strlen(out);
+        (void)snprintf(out + len, 256 - len, "%s", names[i]);
     }
     table_version_release(version);
 }
