@@ -106,7 +106,7 @@ static bool is_due(const intake_table *t, int64_t now) {
     const intake *in = t->in;
     int64_t longest =
         in->options.interval_ms > BACKOFF_MOST ? in->options.interval_ms : BACKOFF_MOST;
-    return t->due_ms <= now || t->due_ms > now + longest || (in->stopping && t->failures == 0);
+    return t->due_ms <= now || t->due_ms > now + longest || (in->hurrying && t->failures == 0);
 }
 
 /* Under the lock: a table whose turn has come, made busy; or how long nobody's comes. */
@@ -270,12 +270,22 @@ static void free_table(intake *in, intake_table *t) {
     arena_release(&t->work.arena);
 }
 
+void intake_hurry(intake *in) {
+    if (in != NULL) {
+        (void)pthread_mutex_lock(&in->lock);
+        in->hurrying = true;
+        (void)pthread_cond_broadcast(&in->due);
+        (void)pthread_cond_broadcast(&in->moved);
+        (void)pthread_mutex_unlock(&in->lock);
+    }
+}
+
 void intake_close(intake *in) {
     if (in == NULL) {
         return;
     }
     (void)pthread_mutex_lock(&in->lock);
-    in->stopping = true;
+    in->hurrying = in->stopping = true;
     in->stop_ms = env_now_ms(in->env) + STOP_MS;
     (void)pthread_cond_broadcast(&in->due);
     (void)pthread_mutex_unlock(&in->lock);

@@ -30,6 +30,9 @@ typedef struct intake_options {
 /* Reads what the log holds; what was acknowledged is committed from now on. All is borrowed. */
 tarn_code intake_open(tarn_env *env, tarn_catalog *catalog, commit_queues *queues,
                       const intake_options *options, intake **out, tarn_error *err) TARN_MUST_USE;
+/* The end is near: what waits is committed at once, and whoever waits for it is answered within a
+ * few seconds, so that connections can end. Takes NULL. */
+void intake_hurry(intake *in);
 /* Commits what is acknowledged, as far as it can be within a few seconds; the rest stays in the
  * log. Nobody takes rows any more. Takes NULL. */
 void intake_close(intake *in);

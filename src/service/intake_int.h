@@ -93,6 +93,7 @@ struct intake {
     int64_t waiting_bytes; /* acknowledged or about to be */
     int64_t decoded_bytes;
     int64_t worked_ms; /* when a turn ended whose memory may still be held; 0: none */
+    bool hurrying;     /* nobody waits for the interval */
     bool stopping;
     int64_t stop_ms;
     pthread_t opener;

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 
+#define HURRY_MS      2000                /* the longest wait when the service ends */
 #define DECODED_BYTES ((int64_t)96 << 20) /* bodies whose batches are kept until their commit */
 
 /* A request on its way into the log. */
@@ -267,9 +268,13 @@ static void join_wait(intake *in, int64_t position, intake_waiter *w) {
 static void wait_commit(intake *in, intake_waiter *w, int64_t wait_ms, intake_answer *out) {
     int64_t until = env_now_ms(in->env) + wait_ms;
     int64_t left = wait_ms;
+    bool hurried = false;
     (void)pthread_mutex_lock(&in->lock);
     while (!w->done && left > 0) {
-        env_cond_wait(&in->moved, &in->lock, left < wait_ms ? left : wait_ms);
+        int64_t most = in->hurrying && HURRY_MS < wait_ms ? HURRY_MS : wait_ms;
+        until = in->hurrying && !hurried ? env_now_ms(in->env) + most : until;
+        hurried = in->hurrying;
+        env_cond_wait(&in->moved, &in->lock, left < most ? left : most);
         left = until - env_now_ms(in->env);
     }
     if (!w->done) {

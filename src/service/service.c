@@ -439,6 +439,7 @@ void service_stop(rest_service *s) {
     if (s == NULL) {
         return;
     }
+    intake_hurry(s->intake);
     http_stop(s->http);
     intake_close(s->intake);
     once_keys_free(s->keys);

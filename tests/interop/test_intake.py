@@ -328,6 +328,30 @@ def table_cannot_be_written():
         equal(ids(shop), [0, 1, 2, 3, 4])
 
 
+def ends_while_somebody_waits():
+    """Who waits for a commit is answered when the service ends: with it, or where it is not to be had, without."""
+    with Workshop() as shop:
+        make_table(shop)
+        for held in (False, True):
+            faults = Faults(shop)
+            with Server(shop, "--intake", "log", "--intake-interval", "60000", env=faults.env) as server, \
+                    concurrent.futures.ThreadPoolExecutor(1) as pool:
+                if held:
+                    faults.set("write", errno.ENOSPC, "/warehouse/")
+                answer = pool.submit(send, server, lines(int(held)), None, ROWS + "?wait=commit")
+                wait_until(lambda: metrics(server)["tarn_intake_log_records_total"] > 0)
+                began = time.monotonic()
+                server.process.send_signal(signal.SIGTERM)
+                status, told, _ = answer.result()
+                equal((status, told["committed"]), (200, not held))
+                assert time.monotonic() - began < 20, "it took too long"
+            equal(ids(shop), [0])
+        faults.clear()
+        with take(shop) as server:
+            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+        equal(ids(shop), [0, 1])
+
+
 def too_much_waits():
     """What waits is bounded: 503 with Retry-After, until the catalog is there again."""
     with Workshop() as shop:
@@ -566,7 +590,7 @@ def log_is_not_synced():
 
 
 CASES = [taken_and_there, wrong_requests, roles, many_clients, two_services, tables_change, renamed_beside_a_broken_one, log_is_full, log_is_not_synced,
-         table_cannot_be_written, too_much_waits, rests_after_work, damaged_log, killed, powerless]
+         table_cannot_be_written, ends_while_somebody_waits, too_much_waits, rests_after_work, damaged_log, killed, powerless]
 
 
 def main():
