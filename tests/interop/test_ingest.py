@@ -275,6 +275,17 @@ def bad_input():
         write(shop, "ok.ndjson", '{"op":"u","after":{"id":2,"v":"b"}}\n{"op":"d","before":{"id":77}}\n')
         shop.tarn("ingest", "ns.t", "ok.ndjson", "--format", "debezium-json")
         equal(table(shop, "ns.t"), [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+        for kind in ("equality", "position", "vector"):
+            for i, more in enumerate(([], ["--upsert"])):
+                write(shop, "ok.ndjson", '{"op":"c","after":{"id":1,"v":"a"}}\n{"op":"c","after":{"id":2,"v":"a"}}\n')
+                take = ["ingest", "ns.%s%d" % (kind, i), "ok.ndjson", "--format", "debezium-json", "--key", "id", "--deletes", kind, "--state",
+                        "%s%d" % (kind, i), *more]
+                shop.tarn(*take, "--create")
+                with open(shop.path("ok.ndjson"), "a") as file:
+                    file.write('{"op":"u","after":{"id":2,"v":"b"}}\n{"op":"d","before":{"id":77}}\n{"op":"d","before":{"id":1}}\n'
+                               '{"op":"d","before":{"id":1}}\n{"op":"u","after":{"id":3,"v":"c"}}\n')
+                shop.tarn(*take)
+                equal((kind, more, table(shop, take[1])), (kind, more, [{"id": 2, "v": "b"}, {"id": 3, "v": "c"}]))
         # a row without its key is set aside with its line, though the table lets the column be null
         shop.tarn("create", "ns.k", "id long, v string")
         write(shop, "keys.ndjson", '{"id":1,"v":"a"}\n{"id":null,"v":"b"}\n{"v":"c"}\n')

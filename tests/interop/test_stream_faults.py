@@ -7,6 +7,7 @@ usage: test_stream_faults.py [CASE ...]"""
 import atexit
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +18,22 @@ import harness
 from harness import Workshop, case, equal
 
 KEYS = 50
+KINDS = (("", "2"), ("equality", "2"), ("position", "2"), ("vector", "3"))  # of deletes, and the format version; none: appends
+
+
+def keyed(kind):
+    return ["--upsert", "--key", "id", "--deletes", kind] if kind else []
+
+
+def for_each_kind(fn):
+    def run():
+        for kind, version in KINDS:
+            try:
+                fn(kind, version)
+            except Exception as error:
+                raise AssertionError("%s: %s" % (kind or "appends", error)) from error
+    run.__name__, run.__doc__ = fn.__name__, fn.__doc__
+    return run
 
 
 def lines(rows):
@@ -209,11 +226,13 @@ def standard_input():
         rows_are(shop, [{"id": key, "v": "a"} for key in range(9)])
 
 
-def rolled_back():
-    """The branch no longer holds what was committed: an error with both checkpoints, until it is accepted or moved back."""
+@for_each_kind
+def rolled_back(kind, version):
+    """The branch no longer holds what was committed: an error with both checkpoints, until it is accepted or moved back. What is
+    deleted after it is what the branch holds, not what it held."""
     with Workshop() as shop:
-        table(shop)
-        stream = Stream(shop)
+        table(shop, version)
+        stream = Stream(shop, *keyed(kind))
         for i in range(3):
             stream.put(range(i * KEYS, (i + 1) * KEYS), "v")
             stream.committed(i + 1)
@@ -229,18 +248,21 @@ def rolled_back():
         stream.start()
         eventually(lambda: len(shop.cat("ns.t").rows) == 2 * KEYS)
         stream.stop()
-        rows_are(shop, [stream.want[key] for key in [*range(KEYS), *range(3 * KEYS, 4 * KEYS)]])
+        there = [*range(KEYS), *range(3 * KEYS, 4 * KEYS)]
+        rows_are(shop, [stream.want[key] for key in there])
         stream.command.remove("--accept-rollback")
         stream.start()  # the state and the branch are at one again
-        stream.put([7777], "v")
+        stream.put([7777] + ([0, KEYS, 3 * KEYS] if kind else []), "w")
         stream.stop()
+        rows_are(shop, [stream.want[key] for key in [*there, 7777] + ([KEYS] if kind else [])])
 
 
-def moved_back():
+@for_each_kind
+def moved_back(kind, version):
     """Rolled back and forward again while nothing was committed: nothing was missed."""
     with Workshop() as shop:
-        table(shop)
-        stream = Stream(shop)
+        table(shop, version)
+        stream = Stream(shop, *keyed(kind))
         for i in range(2):
             stream.put(range(i * KEYS, (i + 1) * KEYS), "v")
             stream.committed(i + 1)
@@ -255,29 +277,68 @@ def moved_back():
         rows_are(shop, stream.want.values())
 
 
-def dropped_and_remade():
+@for_each_kind
+def dropped_and_remade(kind, version):
+    """A table of the same name is not the stream's, whatever the state knows of the one before."""
     with Workshop() as shop:
-        table(shop)
-        stream = Stream(shop)
+        table(shop, version)
+        stream = Stream(shop, *keyed(kind))
         stream.put(range(KEYS), "v")
         stream.committed(1)
         shop.tarn("drop", "ns.t")
         stream.put(range(KEYS), "w")
         stream.failed("ns.t")
-        table(shop)
+        table(shop, version)
         stream.start()
         stream.failed("table")
         equal(shop.cat("ns.t").rows, [])
-        shop.tarn("ingest", "ns.t", "in.ndjson", "--state", "st2")  # a new state reads the new table full
-        equal(len(shop.cat("ns.t").rows), 2 * KEYS)
+        shop.tarn("ingest", "ns.t", "in.ndjson", "--state", "st2", *keyed(kind))  # a new state reads the new table full
+        equal(len(shop.cat("ns.t").rows), KEYS if kind else 2 * KEYS)
+
+
+def damaged_index():
+    """A key index that was damaged while nobody used it is made anew from the table, or refused by its name; it is never believed."""
+    for kind, version in KINDS[2:]:
+        for how in ("cut", "changed", "gone"):
+            with Workshop() as shop:
+                table(shop, version)
+                stream = Stream(shop, *keyed(kind))
+                for i in range(2):
+                    stream.put(range(KEYS), "v%d" % i)
+                    stream.committed(i + 1)
+                stream.stop()
+                folder = shop.path("st", [name for name in os.listdir(shop.path("st")) if name.startswith("keys-")][0])
+                for name in os.listdir(folder):
+                    path = os.path.join(folder, name)
+                    with open(path, "rb") as file:
+                        old = file.read()
+                    new = old[:len(old) // 2] if how == "cut" else bytes(b ^ 0x5a for b in old)
+                    if how == "gone" and not name.endswith((".sst", ".log")):
+                        continue
+                    os.remove(path)
+                    if how != "gone":
+                        with open(path, "wb") as file:
+                            file.write(new)
+                stream.start()
+                stream.put(range(KEYS), "last")
+                eventually(lambda: stream.metric("commits") > 0 or stream.process.poll() is not None)
+                if stream.process.poll() is None:
+                    stream.stop()
+                else:
+                    stream.failed("keys-1-of-1")
+                    shutil.rmtree(folder)  # as it says
+                    stream.start()
+                    stream.committed(1)
+                    stream.stop()
+                rows_are(shop, stream.want.values())
 
 
 def schema_and_spec():
     """Changes that leave the rows' columns alone are followed; one that takes a column away is an error that names it."""
-    for kind, version in (("", "2"), ("equality", "2"), ("position", "2"), ("vector", "3")):
+    for kind, version in KINDS:
         with Workshop() as shop:
             table(shop, version)
-            stream = Stream(shop, *(["--upsert", "--key", "id", "--deletes", kind] if kind else []))
+            stream = Stream(shop, *keyed(kind))
             commits = 0
 
             def more(value):
@@ -310,28 +371,39 @@ def schema_and_spec():
             equal(len(shop.cat("ns.t").rows) >= before, True)
 
 
-def two_jobs():
-    """One sink id, two states: the second is told that the branch is ahead of it; taking over with the first's state fences the first."""
+@for_each_kind
+def two_jobs(kind, version):
+    """One sink id, two states: the second is told that the branch is ahead of it; taking over with the first's state fences the first.
+    Where the first has the key index open the second is refused, and harms nothing, until the first is gone."""
     with Workshop() as shop:
-        table(shop)
-        stream = Stream(shop, "--sink-id", "job")
+        table(shop, version)
+        stream = Stream(shop, "--sink-id", "job", *keyed(kind))
         stream.put(range(KEYS), "v")
         stream.committed(1)
-        done = shop.tarn("ingest", "ns.t", "in.ndjson", "--state", "other", "--sink-id", "job", check=False)
+        done = shop.tarn("ingest", "ns.t", "in.ndjson", "--state", "other", "--sink-id", "job", *keyed(kind), check=False)
         assert done.status == 4 and "checkpoint 0" in done.err and "checkpoint 1" in done.err, done
         equal(len(shop.cat("ns.t").rows), KEYS)
         shop.write("more.ndjson", lines([{"id": 5000, "v": "x"}]))
-        second = Stream(shop, "--sink-id", "job", rows=1)
-        second.put([6000], "v")
+        if kind in ("position", "vector"):
+            second = Stream(shop, "--sink-id", "job", *keyed(kind))
+            second.failed("keys-1-of-1 is in use", "another job has this state folder")
+            stream.put(range(KEYS), "w")
+            stream.committed(2)
+            stream.process.kill()
+            stream.process.wait()
+        second = Stream(shop, "--sink-id", "job", *keyed(kind))
+        others = range(6000, 6000 + KEYS)
+        second.put(others, "v")
         stream.want.update(second.want)
         # One that is stopped before it has read ends well too, and leaves the row to the next.
         eventually(lambda: {"id": 6000, "v": "v"} in shop.cat("ns.t").rows)
         second.stop()
         stream.put(range(100, 100 + KEYS), "v")
-        stream.failed("job")
-        rows_are(shop, [stream.want[key] for key in [*range(KEYS), 6000]])
+        if stream.process.poll() is None:
+            stream.failed("job")
+        rows_are(shop, [stream.want[key] for key in [*range(KEYS), *others]])
         stream.start()
-        eventually(lambda: len(shop.cat("ns.t").rows) == 2 * KEYS + 1)
+        eventually(lambda: len(shop.cat("ns.t").rows) == 3 * KEYS)
         stream.stop()
         rows_are(shop, stream.want.values())
 
@@ -423,7 +495,8 @@ def full_disk():
     """A disk that fills up at a checkpoint: the error says so, and once there is room the same command goes on, with every row once."""
     if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
         raise harness.Refused("no mount namespaces")
-    for kind, version, disk in (("", "2", "warehouse"), ("position", "2", "warehouse"), ("vector", "3", "st"), ("equality", "2", "st"), ("position", "2", "st")):
+    for kind, version, disk in (("", "2", "warehouse"), ("position", "2", "warehouse"), ("vector", "3", "warehouse"), ("equality", "2", "warehouse"),
+                                ("vector", "3", "st"), ("equality", "2", "st"), ("position", "2", "st")):
         with Workshop() as shop:
             options = "--upsert --key id --deletes %s" % kind if kind else ""
             rows = [{"id": i % 1500 if kind else i, "v": "%08d" % (i * 7919 % 99999989)} for i in range(6000)]
@@ -465,7 +538,7 @@ def full_disk():
 
 
 CASES = [position_and_pyiceberg, position_and_delete, vector_and_delete, equality_and_upgrade, position_and_upgrade, standard_input, rolled_back,
-         moved_back, dropped_and_remade, schema_and_spec, two_jobs, second_start, made_and_failed, several_on_their_way, full_disk]
+         moved_back, dropped_and_remade, damaged_index, schema_and_spec, two_jobs, second_start, made_and_failed, several_on_their_way, full_disk]
 
 
 def main(names):

@@ -69,8 +69,7 @@ static int64_t falling_clock(void *ctx) {
     return *now -= 60 * INT64_C(1000000);
 }
 
-static void test_clock(void **state) {
-    (void)state;
+static void run_clock(int32_t format_version, const char *deletes) {
     int64_t now = INT64_C(1800000000000000);
     tarn_env_options options;
     tarn_env *env = NULL;
@@ -80,7 +79,7 @@ static void test_clock(void **state) {
     options.clock_us = falling_clock;
     options.ctx = &now;
     assert_ok(tarn_env_new(&options, &env, &err));
-    start(&t, env, CASE_SQLITE_MEMORY, 2, "position");
+    start(&t, env, CASE_SQLITE_MEMORY, format_version, deletes);
     checkpoint(&t, ROW1, "one");
     int64_t first = head(&t);
     checkpoint(&t, ROW2, "two");
@@ -108,6 +107,13 @@ static void test_clock(void **state) {
     sink_case_rows_are(&t, ROW1 ROW2 ROW3);
     sink_case_done(&t);
     test_env_done(env);
+}
+
+static void test_clock(void **state) {
+    (void)state;
+    run_clock(2, "equality");
+    run_clock(2, "position");
+    run_clock(3, "vector");
 }
 
 /* ---- the branch ---- */
