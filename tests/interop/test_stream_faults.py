@@ -252,9 +252,12 @@ def rolled_back(kind, version):
         rows_are(shop, [stream.want[key] for key in there])
         stream.command.remove("--accept-rollback")
         stream.start()  # the state and the branch are at one again
-        stream.put([7777] + ([0, KEYS, 3 * KEYS] if kind else []), "w")
+        again = [0, KEYS, 3 * KEYS] if kind else []
+        last = [*again, *range(7000, 7000 + KEYS - len(again))]
+        stream.put(last, "w")
+        eventually(lambda: any(row["v"] == "w" for row in shop.cat("ns.t").rows))
         stream.stop()
-        rows_are(shop, [stream.want[key] for key in [*there, 7777] + ([KEYS] if kind else [])])
+        rows_are(shop, [stream.want[key] for key in {*there, *last}])
 
 
 @for_each_kind
