@@ -185,3 +185,23 @@ tarn_code columns_with_filter(tarn_arena *arena, const tarn_type *root, const ta
     tarn_code code = missing > 0 ? columns_of_ids(arena, root, ids, missing, &more, err) : TARN_OK;
     return code == TARN_OK ? columns_merge(arena, wanted, more, out, err) : code;
 }
+
+tarn_code columns_optional(tarn_arena *arena, const tarn_type *type, const tarn_type **out,
+                           tarn_error *err) {
+    tarn_field *fields = ARENA_ARRAY(arena, tarn_field, (size_t)type->n_fields + 1);
+    if (fields == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        fields[i] = type->fields[i];
+        fields[i].required = false;
+        if (fields[i].type->kind == TARN_STRUCT) {
+            tarn_code code = columns_optional(arena, fields[i].type, &fields[i].type, err);
+            if (code != TARN_OK) {
+                return code;
+            }
+        }
+    }
+    *out = type_struct(arena, fields, type->n_fields);
+    return *out != NULL ? TARN_OK : err_nomem(err);
+}

@@ -1,22 +1,24 @@
 /* read/metadata_deletes.c - the metadata table position_deletes: what the live position delete
  * files and deletion vectors say, as it stands in them, a batch at a time. Deletes of rows that
- * others take too, or of files that are gone, are there as well. The column row is null: rows that
- * delete files repeat are not read. */
+ * others take too, or of files that are gone, are there as well. The column row is the deleted row
+ * where a delete file repeats it, which few do. */
 #include "read/delete_load.h"
 #include "read/metadata_table.h"
 
-#define BATCH_ROWS 16384
+#define BATCH_ROWS          16384
+#define FIELD_ID_DELETE_ROW 2147483544
 
 struct delete_cursor {
     tarn_env *env;
     tarn_arena arena; /* of one manifest: entries, a vector's data file */
     manifest_entries entries;
-    int64_t at;            /* the next entry */
-    const tarn_file *file; /* that is being given; NULL: none */
-    file_scan *scan;       /* of a file */
-    delete_target target;  /* of a vector */
-    int64_t from;          /* the next position of it */
-    int64_t *list;         /* room for a batch of positions */
+    const tarn_type *wanted; /* of a file: path, position, row */
+    int64_t at;              /* the next entry */
+    const tarn_file *file;   /* that is being given; NULL: none */
+    file_scan *scan;         /* of a file */
+    delete_target target;    /* of a vector */
+    int64_t from;            /* the next position of it */
+    int64_t *list;           /* room for a batch of positions */
 };
 
 static void close_file(delete_cursor *c) {
@@ -37,6 +39,23 @@ void delete_cursor_free(delete_cursor *c) {
     env_free(c->env, c);
 }
 
+static tarn_code make_wanted(metadata_table *t, tarn_error *err) {
+    const tarn_type *known = delete_position_type();
+    tarn_field *fields = ARENA_ARRAY(&t->arena, tarn_field, 3);
+    if (fields == NULL) {
+        return err_nomem(err);
+    }
+    memcpy(fields, known->fields, 2 * sizeof *fields);
+    fields[2] = (tarn_field){.id = FIELD_ID_DELETE_ROW, .name = STR("row")};
+    tarn_code code =
+        columns_optional(&t->arena, metadata_schema(t->metadata)->root, &fields[2].type, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    t->cursor->wanted = type_struct(&t->arena, fields, 3);
+    return t->cursor->wanted != NULL ? TARN_OK : err_nomem(err);
+}
+
 static tarn_code make_cursor(metadata_table *t, tarn_error *err) {
     delete_cursor *c = env_calloc(t->env, 1, sizeof *c);
     if (c == NULL) {
@@ -46,7 +65,7 @@ static tarn_code make_cursor(metadata_table *t, tarn_error *err) {
     c->env = t->env;
     arena_init(&c->arena, t->env);
     c->list = env_alloc(t->env, BATCH_ROWS * sizeof *c->list);
-    return c->list != NULL ? TARN_OK : err_nomem(err);
+    return c->list != NULL ? make_wanted(t, err) : err_nomem(err);
 }
 
 static tarn_code open_vector(metadata_table *t, const tarn_entry *e, tarn_error *err) {
@@ -70,7 +89,7 @@ static tarn_code open_file(metadata_table *t, const tarn_entry *e, tarn_error *e
         return open_vector(t, e, err);
     }
     memset(&options, 0, sizeof options);
-    options.wanted = delete_position_type();
+    options.wanted = t->cursor->wanted;
     options.batch_rows = BATCH_ROWS;
     return file_scan_open(t->env, t->store, &e->file, NULL, &options, &t->cursor->scan, err);
 }
@@ -106,15 +125,23 @@ done:
     return code;
 }
 
-static tarn_code put_delete(const metadata_table *t, tarn_builder *b, tarn_str path, int64_t pos,
+typedef struct deleted_row {
+    tarn_str path;
+    int64_t pos;
+    const tarn_view *rows; /* NULL: it is not known */
+    int64_t at;
+} deleted_row;
+
+static tarn_code put_delete(const metadata_table *t, tarn_builder *b, const deleted_row *row,
                             tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_file *f = t->cursor->file;
     const bool vector = f->format == TARN_FORMAT_PUFFIN;
     tarn_builder *c = b->children;
-    TRY(put_str(c++, path, err));
-    TRY(put_i64(c++, pos, false, err));
-    TRY(builder_null(c++, err));
+    TRY(put_str(c++, row->path, err));
+    TRY(put_i64(c++, row->pos, false, err));
+    TRY(row->rows != NULL ? builder_view(c, row->rows, row->at, 1, err) : builder_null(c, err));
+    c++;
     if (t->partition_type->n_fields > 0) {
         TRY(put_partition(t, c++, f->spec_id, f->partition, f->n_partition, err));
     }
@@ -136,7 +163,8 @@ static tarn_code put_of_vector(metadata_table *t, tarn_builder *b, tarn_error *e
                          ? positions_from(c->target.positions, c->from, c->list, BATCH_ROWS)
                          : 0;
     for (size_t i = 0; i < n; i++) {
-        TRY(put_delete(t, b, c->target.path, c->list[i], err));
+        const deleted_row row = {c->target.path, c->list[i], NULL, 0};
+        TRY(put_delete(t, b, &row, err));
     }
     if (n == 0) {
         close_file(c);
@@ -150,7 +178,7 @@ done:
 static tarn_code put_of_file(metadata_table *t, tarn_builder *b, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_batch batch;
-    tarn_view paths, positions;
+    tarn_view paths, positions, deleted;
     scan_counters counters;
     memset(&batch, 0, sizeof batch);
     memset(&counters, 0, sizeof counters);
@@ -162,6 +190,7 @@ static tarn_code put_of_file(metadata_table *t, tarn_builder *b, tarn_error *err
     }
     view_column(&batch, 0, &paths);
     view_column(&batch, 1, &positions);
+    view_column(&batch, 2, &deleted);
     if (view_null_count(&paths) > 0 || view_null_count(&positions) > 0) {
         code = err_set(err, TARN_CORRUPT, "delete file %.*s had a row without a file or position",
                        STR_ARG(t->cursor->file->path));
@@ -169,7 +198,8 @@ static tarn_code put_of_file(metadata_table *t, tarn_builder *b, tarn_error *err
     }
     const int64_t *values = positions.values;
     for (int64_t i = 0; i < rows; i++) {
-        TRY(put_delete(t, b, view_bytes(&paths, i), values[i], err));
+        const deleted_row row = {view_bytes(&paths, i), values[i], &deleted, i};
+        TRY(put_delete(t, b, &row, err));
     }
 done:
     batch_release(&batch);

@@ -92,27 +92,6 @@ static const tarn_schema *schema_of_id(const tarn_plan *plan, int32_t id) {
     return found;
 }
 
-/* The same type, nothing required: a file that has no such column has nulls there. */
-static tarn_code make_optional(tarn_arena *arena, const tarn_type *type, const tarn_type **out,
-                               tarn_error *err) {
-    tarn_field *fields = ARENA_ARRAY(arena, tarn_field, (size_t)type->n_fields + 1);
-    if (fields == NULL) {
-        return err_nomem(err);
-    }
-    for (int32_t i = 0; i < type->n_fields; i++) {
-        fields[i] = type->fields[i];
-        fields[i].required = false;
-        if (fields[i].type->kind == TARN_STRUCT) {
-            tarn_code code = make_optional(arena, fields[i].type, &fields[i].type, err);
-            if (code != TARN_OK) {
-                return code;
-            }
-        }
-    }
-    *out = type_struct(arena, fields, type->n_fields);
-    return *out != NULL ? TARN_OK : err_nomem(err);
-}
-
 static tarn_code type_of_keys(plan_deletes *d, const tarn_entry *entry, key_group *g,
                               tarn_error *err) {
     static const tarn_type nothing = {.kind = TARN_STRUCT};
@@ -131,7 +110,7 @@ static tarn_code type_of_keys(plan_deletes *d, const tarn_entry *entry, key_grou
         TRY(columns_of_ids(&d->arena, schema->root, &id, 1, &part, err));
         TRY(columns_merge(&d->arena, type, part, &type, err));
     }
-    code = make_optional(&d->arena, type, &g->key_type, err);
+    code = columns_optional(&d->arena, type, &g->key_type, err);
 done:
     return code;
 }

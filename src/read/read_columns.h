@@ -21,5 +21,8 @@ tarn_code columns_merge(tarn_arena *arena, const tarn_type *a, const tarn_type *
 /* The part of root that leads to these fields. */
 tarn_code columns_of_ids(tarn_arena *arena, const tarn_type *root, const int32_t *ids, int32_t n,
                          const tarn_type **out, tarn_error *err) TARN_MUST_USE;
+/* The same struct, nothing in it required: a file that has no such column has nulls there. */
+tarn_code columns_optional(tarn_arena *arena, const tarn_type *type, const tarn_type **out,
+                           tarn_error *err) TARN_MUST_USE;
 
 #endif
