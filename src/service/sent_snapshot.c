@@ -71,11 +71,21 @@ static tarn_code check_listed(const sent_reader *r, const tarn_manifest *m) {
     if (metadata_spec_by_id(r->out->metadata, m->spec_id) == NULL && m->spec_id >= 0) {
         return lies(r, m, "it has a partition spec that the table lacks");
     }
-    if (version > 2 && !m->is_deletes && m->first_row_id >= 0 &&
-        m->first_row_id < s->first_row_id) {
-        return lies(r, m, "its first row id is below the snapshot's");
-    }
     return TARN_OK;
+}
+
+/* Ids that this snapshot gives to so many rows are those that it says it gives: others have the
+ * rest, before and after. */
+static tarn_code check_row_ids(const sent_reader *r, const tarn_manifest *m, int64_t rows) {
+    const tarn_snapshot *s = r->out->snapshot;
+    if (r->out->metadata->format_version < 3 || m->is_deletes || m->first_row_id < 0 ||
+        s->first_row_id < 0 || s->added_rows < 0) {
+        return TARN_OK;
+    }
+    return m->first_row_id < s->first_row_id ||
+                   m->first_row_id - s->first_row_id > s->added_rows - rows
+               ? lies(r, m, "its row ids are not among those that the snapshot says it gives")
+               : TARN_OK;
 }
 
 /* The schema that its files were written with. Readers use the table's own, so that nothing hangs
@@ -216,6 +226,7 @@ static tarn_code read_manifest(const sent_reader *r, const tarn_manifest *m, boo
                                manifest_entries *out) {
     tarn_code code = TARN_OK;
     sent_counts counts;
+    int64_t without_ids = 0;
     memset(&counts, 0, sizeof counts);
     if (!foreign) {
         TRY(check_listed(r, m));
@@ -230,6 +241,10 @@ static tarn_code read_manifest(const sent_reader *r, const tarn_manifest *m, boo
             code = lies_of(r, m, &e->file, "has more rows than can be counted");
             goto done;
         }
+        if (e->status != TARN_ENTRY_DELETED && e->file.first_row_id < 0 &&
+            !num_add_i64(without_ids, e->file.record_count, &without_ids)) {
+            without_ids = INT64_MAX;
+        }
         if (!foreign) {
             TRY(check_entry(r, m, e));
         } else if (e->status != TARN_ENTRY_DELETED &&
@@ -239,6 +254,9 @@ static tarn_code read_manifest(const sent_reader *r, const tarn_manifest *m, boo
         }
     }
     TRY(check_counts(r, m, &counts));
+    if (!foreign) {
+        TRY(check_row_ids(r, m, without_ids));
+    }
 done:
     return code;
 }
@@ -304,6 +322,16 @@ static tarn_code check_carried(const sent_reader *r, const tarn_manifest *was,
     manifest_entries unused;
     if (!same_manifest(was, is)) {
         return lies(r, is, "the list says of it what the parent's list does not");
+    }
+    if (was->first_row_id < 0 && is->added_rows >= 0 && is->existing_rows >= 0) {
+        int64_t rows;
+        tarn_code code =
+            num_add_i64(is->added_rows, is->existing_rows, &rows)
+                ? check_row_ids(r, is, rows)
+                : lies(r, is, "the list says that it has more rows than can be counted");
+        if (code != TARN_OK) {
+            return code;
+        }
     }
     return same_words(was, is) || is->key_metadata.data != NULL
                ? TARN_OK

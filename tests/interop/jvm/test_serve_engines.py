@@ -39,6 +39,17 @@ create table rest.ns.c using iceberg as select * from rest.ns.w;
 create or replace table rest.ns.c using iceberg as select a + 1 as a from rest.ns.w;
 call rest.system.expire_snapshots(table => 'ns.c', older_than => timestamp'2040-01-01 00:00:00');
 call rest.system.rewrite_data_files(table => 'ns.t', options => map('min-input-files','2'));
+create table rest.ns.v3 (id bigint, s string) using iceberg tblproperties ('write.delete.mode'='merge-on-read', 'write.merge.mode'='merge-on-read');
+insert into rest.ns.v3 select id, 'two' from range(50);
+insert into rest.ns.v3 select id + 50, 'two' from range(50);
+alter table rest.ns.v3 set tblproperties ('format-version'='3');
+insert into rest.ns.v3 select id + 100, 'three' from range(50);
+delete from rest.ns.v3 where id % 10 = 3;
+merge into rest.ns.v3 t using (select 4 as id union all select 1000) u on t.id = u.id
+  when matched then update set t.s = 'm' when not matched then insert (id, s) values (u.id, 'new');
+call rest.system.rewrite_manifests('ns.v3');
+call rest.system.rewrite_data_files(table => 'ns.v3', options => map('rewrite-all','true'));
+insert into rest.ns.v3 values (2000, 'last');
 show views in rest.ns;
 select * from rest.ns.w;
 select a from rest.ns.c;
@@ -149,6 +160,9 @@ def spark():
         ours = shop.cat("ns.t").rows
         equal((len(ours), sum(row["id"] for row in ours)), (100, total))
         equal(sorted(row["s"] for row in ours if row["s"] != "x"), ["m", "new"])
+        third = shop.cat("ns.v3").rows
+        equal((len(third), sum(row["id"] for row in third)), (137, sum(i for i in range(150) if i % 10 != 3) + 3000))
+        shop.tarn("check", "ns.v3")
 
 
 def flink():

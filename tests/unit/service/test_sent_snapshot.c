@@ -88,6 +88,9 @@ static void forge_manifest(forgery *f) {
     f->own->added_snapshot_id = f->snapshot.snapshot_id;
     f->own->sequence_number = f->snapshot.sequence_number;
     f->own->min_sequence_number = f->snapshot.sequence_number;
+    if (options.format_version > 2) {
+        f->snapshot.added_rows = f->own->added_rows + f->own->existing_rows;
+    }
     for (int32_t i = 0; i < f->n_entries; i++) {
         if (f->entries[i].status == TARN_ENTRY_EXISTING) {
             f->own->min_sequence_number = f->entries[i].sequence_number;
@@ -302,6 +305,16 @@ static void says_deletes(forgery *f) {
 static void low_row_id(forgery *f) {
     f->own->first_row_id = f->snapshot.first_row_id - 1;
 }
+static void high_row_id(forgery *f) {
+    f->own->first_row_id = f->snapshot.first_row_id + 1;
+}
+static void own_row_ids(forgery *f) {
+    f->own->first_row_id = f->snapshot.first_row_id;
+}
+static void few_row_ids(forgery *f) {
+    own_row_ids(f);
+    f->snapshot.added_rows--;
+}
 static void more_added(forgery *f) {
     f->own->added_files++;
 }
@@ -352,7 +365,10 @@ static void test_manifests(void **state) {
         {"no counts", NULL, counts_not_said, NULL, NULL, 0},
     };
     static const lie in_3[] = {
-        {"a row id of others", NULL, low_row_id, NULL, "first row id is below", 0},
+        {"row ids of others before", NULL, low_row_id, NULL, "its row ids are not among", 0},
+        {"row ids of others after", NULL, high_row_id, NULL, "its row ids are not among", 0},
+        {"fewer row ids than rows", NULL, few_row_ids, NULL, "its row ids are not among", 0},
+        {"ids for all rows", NULL, own_row_ids, NULL, NULL, 0},
     };
     (void)state;
     for (int32_t version = 1; version <= 3; version++) {
