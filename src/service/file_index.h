@@ -22,10 +22,10 @@
 /* In the header of a manifest list: hashes of the files that were merged away, one a line. */
 #define FILE_INDEX_KEY "tarn.compacted-paths"
 
-#define FILE_INDEX_PATHS     100000 /* known at least, once there were so many */
-#define FILE_INDEX_SNAPSHOTS 1000   /* read back at most when a table is first met */
-#define FILE_INDEX_BACK_MS   600000 /* and no older ones than that */
-#define FILE_INDEX_SKEW_MS   60000  /* by which clocks may differ, as Iceberg has it */
+#define FILE_INDEX_PATHS     100000  /* known at least, once there were so many */
+#define FILE_INDEX_SNAPSHOTS 2000    /* read back at most when a table is first met */
+#define FILE_INDEX_BACK_MS   3600000 /* and no older ones than that */
+#define FILE_INDEX_SKEW_MS   60000   /* by which clocks may differ, as Iceberg has it */
 
 /* The newest paths, to the snapshots that said them. */
 typedef struct path_memory {

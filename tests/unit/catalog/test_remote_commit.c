@@ -134,6 +134,8 @@ static void play(const char *script, tarn_code want, tarn_outcome_kind want_outc
         catalog_rest_new(env, store, str_of(uri), &(tarn_properties){0, NULL}, &remote, &err));
     assert_ok(catalog_load(remote, &c.ident, &base, &err));
     tarn_code code = catalog_commit(remote, &c.ident, base, &ours, &outcome, &after, &err);
+    catalog_close(remote);
+    stub_stop(&s.stub);
     if (code != want || outcome != want_outcome || s.commits != commits) {
         fail_msg("script %s: %s, outcome %d after %d requests: %s", script, tarn_code_name(code),
                  (int)outcome, s.commits, err.message);
@@ -143,8 +145,6 @@ static void play(const char *script, tarn_code want, tarn_outcome_kind want_outc
     err_reset(&err);
     table_version_release(after);
     table_version_release(base);
-    catalog_close(remote);
-    stub_stop(&s.stub);
     case_done(&c);
     test_env_done(env);
 }

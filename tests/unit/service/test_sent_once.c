@@ -9,8 +9,8 @@
 #include "iceberg/change.h"
 
 typedef struct world {
-    int64_t now_us;
-    int64_t jump_us; /* what each swap takes */
+    atomic_llong now_us; /* merges on the pool look at it */
+    int64_t jump_us;     /* what each swap takes */
     compact_case g;
 } world;
 

@@ -41,7 +41,7 @@ typedef struct once_leader {
 typedef struct once_history {
     table_case c;
     uint64_t random;
-    int64_t now_us;
+    atomic_llong now_us; /* merges on the pool look at it */
     once_leader leaders[2];
     tarn_file files[FILES];
     int there[FILES]; /* commits of it that were acknowledged */
