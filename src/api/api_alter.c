@@ -3,6 +3,7 @@
 #include "api/api_outcome.h"
 #include "api/handles.h"
 #include "iceberg/evolve.h"
+#include "store/store_path.h"
 #include "table/value.h"
 
 #define MAX_EDITS 10000
@@ -291,7 +292,8 @@ static tarn_code make_change(tarn_arena *arena, const tarn_metadata *base, const
     }
     if (str_is(op, "set-location")) {
         out->kind = CHANGE_SET_LOCATION;
-        return need_str(edit, op, "location", &out->text, err);
+        tarn_code code = need_str(edit, op, "location", &out->text, err);
+        return code == TARN_OK ? store_absolute(arena, out->text, &out->text, err) : code;
     }
     if (str_is(op, "upgrade-format-version")) {
         out->kind = CHANGE_UPGRADE_FORMAT_VERSION;

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/pool.h"
 #include "dml/import_int.h"
+#include "dml/purge.h"
 #include "read/scan.h"
 
 /* Files looked at side by side before their entries are put together. */
@@ -258,6 +259,29 @@ static tarn_code make_namespace(importer *im, tarn_error *err) {
     return TARN_OK;
 }
 
+/* A table that was made for the files, and got none, goes again: the corrected command makes it
+ * anew. It stays where somebody put rows into it meanwhile. Cleaning up is not cancelled. */
+static void take_back_table(importer *im, import_result *out, bool cancelled) {
+    tarn_table_version *now = NULL;
+    tarn_error why = TARN_ERROR_INIT;
+    if (cancelled) {
+        tarn_env_cancel_reset(im->env);
+    }
+    tarn_code code = catalog_load(im->catalog, im->ident, &now, &why);
+    if (code == TARN_OK && now->metadata->n_snapshots == 0 &&
+        str_eq(now->metadata->table_uuid, im->version->metadata->table_uuid)) {
+        code = catalog_drop(im->catalog, im->ident, &why);
+        out->created = code != TARN_OK;
+        if (code == TARN_OK) { /* what is left of it is in nobody's way */
+            code = purge_table(im->env, im->catalog->store, now, &why);
+        }
+    }
+    table_version_release(now);
+    if (cancelled) {
+        tarn_env_cancel(im->env);
+    }
+}
+
 static tarn_code commit_files(importer *im, import_result *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     commit_outcome mapped = {0};
@@ -278,6 +302,9 @@ static tarn_code commit_files(importer *im, import_result *out, tarn_error *err)
     }
     TRY(commit_run(im->env, im->catalog, im->ident, NULL, &request, &out->outcome, err));
 done:
+    if (out->created && code != TARN_OK && out->outcome.kind != TARN_OUTCOME_UNKNOWN) {
+        take_back_table(im, out, code == TARN_CANCELLED);
+    }
     table_version_release(mapped.version);
     return code;
 }

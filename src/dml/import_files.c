@@ -109,12 +109,40 @@ static tarn_code on_file(void *ctx, tarn_str path, const store_stat_info *info, 
     return read_keys(im, below, file, err);
 }
 
+typedef struct name_search {
+    tarn_str name;
+    bool found;
+} name_search;
+
+static tarn_code see_name(void *ctx, tarn_str name, const store_stat_info *info, tarn_error *err) {
+    name_search *search = ctx;
+    (void)info;
+    (void)err;
+    search->found |= str_eq(name, search->name);
+    return TARN_OK;
+}
+
+/* Of a folder without files: whether its parent has it at all. */
+static tarn_code nothing_below(importer *im, tarn_error *err) {
+    tarn_str folder = im->options->folder;
+    size_t slash = 0;
+    name_search search = {folder, true};
+    if (str_find_last_char(folder, '/', &slash) && slash + 1 < folder.len) {
+        search = (name_search){str_from(folder, slash + 1), false};
+        tarn_code code = store_list_folder(im->catalog->store, str_sub(folder, 0, slash + 1),
+                                           see_name, &search, err);
+        if (code != TARN_OK) {
+            return code;
+        }
+    }
+    return search.found
+               ? err_set(err, TARN_NOT_FOUND, "there were no files below %.*s", STR_ARG(folder))
+               : err_set(err, TARN_NOT_FOUND, "folder %.*s did not exist", STR_ARG(folder));
+}
+
 tarn_code import_list(importer *im, tarn_error *err) {
     tarn_code code = store_list(im->catalog->store, im->options->folder, on_file, im, err);
-    return code != TARN_OK || im->n_files > 0
-               ? code
-               : err_set(err, TARN_NOT_FOUND, "there were no files below %.*s",
-                         STR_ARG(im->options->folder));
+    return code != TARN_OK || im->n_files > 0 ? code : nothing_below(im, err);
 }
 
 /* ---- opening ---- */

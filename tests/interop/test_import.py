@@ -244,6 +244,48 @@ def field_ids():
             refused(shop, "field id", "ns.new", shop.path(name), "--create")
 
 
+def taken_back():
+    """A table that was made for files which its service then refuses is gone again, with its files."""
+    import test_serve
+    with harness.Workshop() as shop:
+        for options in ((), ("--merge-append",)):
+            with test_serve.Server(shop) as server:
+                away = os.path.join(shop.folder, "away")
+                write(away, "a.parquet", {"id": [1, 2]})
+                answer = shop.tarn("-c", server.url, "import", "ns.t", away, "--create", *options, check=False)
+                assert answer.status == 2 and "outside the warehouse" in answer.err, answer
+                assert "ns.t" not in shop.tarn("-c", server.url, "ls", "ns").out
+                equal([name for _, _, names in os.walk(shop.path("warehouse")) for name in names], [])
+            with test_serve.Server(shop, "--allow-location", away) as server:
+                shop.tarn("-c", server.url, "import", "ns.t", away, "--create", *options)
+                equal(len(shop.cat("ns.t").rows), 2)
+                shop.tarn("drop", "ns.t", "--purge")
+                write(away, "a.parquet", {"id": [1, 2]})
+
+
+def clean_paths():
+    """A folder is one whichever way it is named: the table has its files by the plain path, so that a service takes them, and
+    knows them again; where ".." goes back over a link it is the folder that the system makes of it."""
+    import test_serve
+    with harness.Workshop() as shop:
+        data = os.path.join(shop.folder, "data")
+        place = write(data, "a.parquet", {"id": [1]})
+        os.makedirs(shop.path("warehouse", "deep"))
+        os.symlink(shop.path("warehouse", "deep"), shop.path("link"))
+        inside = write(shop.path("warehouse"), "in/b.parquet", {"id": [2]})
+        shop.tarn("import", "ns.t", shop.path("warehouse", "..", ".", "data//"), "--create")
+        equal([f["file_path"] for f in shop.cat("ns.t.files").rows], [place])
+        refused(shop, "is in the table already", "ns.t", "./warehouse/../data")
+        with test_serve.Server(shop) as server:
+            shop.tarn("-c", server.url, "import", "ns.u", "link/../in", "--create")
+        equal([f["file_path"] for f in shop.cat("ns.u.files").rows], [os.path.realpath(inside)])
+        shop.tarn("create", "ns.v", "id long", "--location", "warehouse/deep/../v/.")
+        equal(shop.catalog().load_table("ns.v").location(), shop.path("warehouse", "v"))
+        shop.tarn("alter", "ns.v", "location", "warehouse/../warehouse//w/")
+        equal(shop.catalog().load_table("ns.v").location(), shop.path("warehouse", "w"))
+        refused(shop, "nofolder did not exist", "ns.w", "nofolder", "--create")
+
+
 def looks_without_a_catalog():
     """--dry-run tells what an import would do where there is no catalog yet, and makes none; also of a table that would be made in one."""
     with harness.Workshop() as shop:
@@ -262,7 +304,7 @@ def looks_without_a_catalog():
         harness.must_refuse(shop.tarn("import", "ns.t", data, "--create", "--dry-run", check=False), "in the table already")
 
 
-CASES = [looks_without_a_catalog, b04, union, duckdb_reads, transforms, bad_files, names, field_ids]
+CASES = [looks_without_a_catalog, b04, union, duckdb_reads, transforms, bad_files, names, field_ids, taken_back, clean_paths]
 
 
 def main(chosen):
