@@ -32,8 +32,9 @@ typedef struct tarn_sink_options {
     const char *summary_json; /* extra snapshot summary entries; NULL: none. @borrow */
     /* Changes by key: */
     bool upsert;         /* an insert takes the place of its key's row */
-    const char *key;     /* columns of the key, comma separated; NULL: the identifier fields.
-                            @borrow */
+    const char *key;     /* columns of the key, comma separated; NULL: the identifier fields. A
+                            state_dir with rows keeps its key: another, or none, is INVALID, unless
+                            it became the table's identifier fields. @borrow */
     const char *deletes; /* "equality", "position", "vector"; NULL: the table's property
                             tarn.row-deletes. @borrow */
     /* Streams: */
