@@ -2,10 +2,11 @@
  * the commits had been done one after the other.
  * Method: histories made from a seed: two clients make appends, row deletes (position deletes,
  * vectors), updates that write files anew, rewrites, upserts by equality deletes and deletes of
- * whole partitions, each on a head that may be an old one when they send it, alone or in one group.
- * Every file's rows are kept in a list, the table's rows are worked out from the head's entries by
- * the rules of sequence numbers, and compared with a list of rows that commands were done to. A
- * failing seed is printed; TARN_HISTORY_SEED runs it alone, TARN_HISTORIES says how many. */
+ * whole partitions, some with an append as a second snapshot on the first, each on a head that may
+ * be an old one when they send it, alone or in one group. Every file's rows are kept in a list, the
+ * table's rows are worked out from the head's entries by the rules of sequence numbers, and
+ * compared with a list of rows that commands were done to. A failing seed is printed;
+ * TARN_HISTORY_SEED runs it alone, TARN_HISTORIES says how many. */
 #include "histories.h"
 #include "unit/service/rebase_case.h"
 
@@ -68,6 +69,10 @@ typedef struct client {
     tarn_entry removed[64], removed_deletes[32];
     tarn_str referenced[32];
     int64_t sequences[8];
+    commit_maker *second; /* NULL, or: of an append on the first */
+    commit_request append;
+    tarn_file appended;
+    row_list more; /* its rows */
 } client;
 
 typedef struct history {
@@ -81,7 +86,7 @@ typedef struct history {
     client clients[CLIENTS];
 } history;
 
-static int late_won[COMMANDS], late_lost[COMMANDS]; /* over all histories */
+static int late_won[COMMANDS], late_lost[COMMANDS], late_seconds; /* over all histories */
 
 static uint32_t chance(history *h, uint32_t n) {
     h->random ^= h->random << 13;
@@ -395,6 +400,34 @@ static bool make_command(history *h, client *c) {
     return r->n_added + r->n_added_deletes + r->n_removed > 0;
 }
 
+static void make_second(history *h, client *c) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_change_set step;
+    const tarn_metadata *m;
+    made_file *f = new_file(h, (int)chance(h, PARTS), 1);
+    put_row(f->rows, (row){h->n_rows++, (int)chance(h, KEYS), f->part});
+    put_row(&c->more, f->rows->items[0]);
+    c->appended = f->file;
+    c->append =
+        commit_of(chance(h, 2) == 0 ? COMMIT_FAST_APPEND : COMMIT_MERGE_APPEND, &c->appended, 1);
+    tarn_change_set *set = &c->late.sent.set;
+    tarn_change *changes = ARENA_ARRAY(&h->c.arena, tarn_change, 4);
+    assert_ok(
+        change_apply(&h->c.arena, c->late.base->metadata, set, env_now_ms(h->c.env), &m, &err));
+    assert_ok(commit_maker_new(h->c.env, h->c.catalog->store, &c->append, &c->second, &err));
+    assert_ok(commit_maker_attempt(c->second, m, &step, &err));
+    assert_int_equal(step.n_changes, 2);
+    memcpy(changes, set->changes, 2 * sizeof *changes);
+    memcpy(changes + 2, step.changes, 2 * sizeof *changes);
+    set->changes = changes;
+    set->n_changes = 4;
+}
+
+static void end_command(client *c) {
+    commit_maker_end(c->second, TARN_OUTCOME_UNKNOWN);
+    late_done(&c->late);
+}
+
 static void begin_command(history *h, client *c) {
     memset(c, 0, sizeof *c);
     c->kind = (command_kind)chance(h, COMMANDS);
@@ -407,6 +440,9 @@ static void begin_command(history *h, client *c) {
     }
     set_kind(h, c);
     late_make(&c->late);
+    if (chance(h, 4) == 0) {
+        make_second(h, c);
+    }
     c->open = true;
 }
 
@@ -451,10 +487,14 @@ static void take_answer(history *h, client *c, bool late) {
     } else if (code == TARN_OK) {
         do_rows(h, c);
     }
+    for (int i = 0; i < c->more.n && code == TARN_OK; i++) {
+        put_row(&h->now, c->more.items[i]);
+    }
     if (late) {
         *(code == TARN_OK ? &late_won[c->kind] : &late_lost[c->kind]) += 1;
     }
-    late_done(&c->late);
+    late_seconds += late && code == TARN_OK && c->more.n > 0;
+    end_command(c);
     c->open = false;
 }
 
@@ -508,7 +548,7 @@ static void run_history(uint64_t seed) {
     }
     for (int i = 0; i < CLIENTS; i++) {
         if (h.clients[i].open) {
-            late_done(&h.clients[i].late);
+            end_command(&h.clients[i]);
         }
     }
     case_done(&h.c);
@@ -522,6 +562,8 @@ static void test_rebase_histories(void **state) {
         print_message("command %d: %d late ones done, %d refused\n", i, late_won[i], late_lost[i]);
         assert_true(late_won[i] > 0 && (late_lost[i] > 0 || i == DO_APPEND));
     }
+    print_message("%d late ones of two snapshots done\n", late_seconds);
+    assert_true(late_seconds > 0 || n < 60);
 }
 
 int main(void) {
