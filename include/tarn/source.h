@@ -58,7 +58,9 @@ tarn_source_open(tarn_env *env,                                        /* @keep 
                  tarn_error *err /* @borrow, may be NULL */);
 /* Before the first next (with kafka_balance: whenever it is asked for): goes on after what offsets
  * (of tarn_source_offsets; with kafka_balance of tarn_sink_offsets, "" where it gave none) say.
- * INVALID: offsets of other inputs, or of a file that is shorter now. @since 0.2 */
+ * INVALID: offsets of other inputs, or of a file that is shorter now. A pipe is looked at by next,
+ * which is INVALID where it begins otherwise than the one of the offsets and that one was not read
+ * to its end; if it was, the other one is read whole. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code
 tarn_source_seek(tarn_source *source, /* @borrow */
                  const char *offsets, /* @borrow */ tarn_error *err /* @borrow, may be NULL */);

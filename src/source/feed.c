@@ -61,7 +61,8 @@ static tarn_code read_pipe(pipe_feed *f, tarn_buf *into, size_t want, bool *ende
     *ended = got == 0;
     if (*ended && f->pass > 0) {
         return err_set(err, TARN_INVALID,
-                       "%s ended %lld bytes before what was read of it before: it is not the same",
+                       "%s ended %lld bytes before what was read of it before: it is not the same; "
+                       "another input is read with another state folder (--state)",
                        f->base.name, (long long)f->pass);
     }
     if (f->head_left > 0) {

@@ -93,7 +93,9 @@ static tarn_code choose_kind(file_reader *r, const file_request *q, tarn_error *
     size_t len = 0;
     tarn_str head = q->head;
     if (r->is_pipe && r->pipe == NULL) {
-        TRY(store_pipe_open(r->env, r->path.data, &head, &r->pipe, err));
+        bool ended;
+        TRY(store_pipe_open(r->env, r->path.data, &r->pipe, err));
+        TRY(store_pipe_look(r->pipe, STORE_PIPE_HEAD, -1, &head, &ended, err));
     } else if (!r->is_pipe) {
         TRY(read_head(r, bytes, &len, err));
         head = str_make(bytes, len);

@@ -2,8 +2,9 @@
  * other.
  *
  * Files are read whole (file_reader) where nothing can change on the way; in pieces (piece_reader)
- * where bytes may have to be waited for, or the schema may grow. Standard input is taken to begin
- * with the same bytes again when it is gone on with. */
+ * where bytes may have to be waited for, or the schema may grow. A pipe is gone on with when it
+ * begins with the same bytes again; one that begins otherwise is read whole, if the one before was
+ * read to its end, and an error, if it was not. */
 #include "source/source_int.h"
 
 #include <stdio.h>
@@ -29,6 +30,10 @@ tarn_code input_init(source_input *in, source_setup *setup, const char *path, ta
 }
 
 static void close_file(source_input *in) {
+    if (in->pipe != NULL && in->reader == NULL && in->pieces == NULL) {
+        in->pipe->close(in->pipe);
+    }
+    in->pipe = NULL;
     file_reader_close(in->reader);
     piece_reader_close(in->pieces);
     in->reader = NULL;
@@ -153,32 +158,93 @@ done:
     return code;
 }
 
-static tarn_code open_pipe(source_input *in, tarn_error *err) {
+/* What is kept of a pipe's beginning: of plain text what was read, else all that came. */
+static void note_pipe(source_input *in) {
+    tarn_str first = store_pipe_first(in->pipe);
+    int64_t len = (int64_t)first.len;
+    len = in->pieces != NULL && in->at.bytes < len ? in->at.bytes : len;
+    if (len > in->check_len) {
+        in->check = hash_bytes(first.data, (size_t)len);
+        in->check_len = len;
+    }
+}
+
+/* Whether a pipe that begins so is the one that an earlier run read of. Nothing is passed over that
+ * was not read then. */
+static tarn_code check_pipe(source_input *in, tarn_str first, tarn_error *err) {
+    bool begun = in->at.bytes > 0 || in->at.rows > 0;
+    bool same = in->check_len > 0 && first.len >= (size_t)in->check_len &&
+                hash_bytes(first.data, (size_t)in->check_len) == in->check;
+    if (begun && in->ended && first.len == 0) {
+        in->done = true;
+        return TARN_OK;
+    }
+    if (begun && !same && !(in->ended && in->check_len > 0)) {
+        return err_set(err, TARN_INVALID,
+                       "%s does not begin as the one that was read up to byte %lld before, and not "
+                       "to its end: give that one again from its beginning, or read this one with "
+                       "another state folder (--state)",
+                       in->pipe->name, (long long)in->at.bytes);
+    }
+    if (!begun || !same) {
+        memset(&in->at, 0, sizeof in->at);
+        in->check_len = 0;
+        in->ended = false;
+    }
+    return TARN_OK;
+}
+
+/* Enough to know a pipe again, or to tell a format by: a line of text is. */
+static bool is_enough(tarn_str first, size_t want, size_t known) {
+    tarn_str text = str_trim(first);
+    return first.len >= want ||
+           (first.len >= known && text.len >= 4 &&
+            memchr(text.data, '\n', first.len - (size_t)(text.data - first.data)) != NULL);
+}
+
+/* Nothing is open still where its beginning did not come in time. */
+static tarn_code open_pipe(source_input *in, int64_t timeout_ms, tarn_error *err) {
     tarn_code code = TARN_OK;
     source_setup *s = in->setup;
-    io_stream *pipe = NULL;
     byte_feed *feed = NULL;
+    size_t known = (size_t)in->check_len;
+    size_t want = known > STORE_PIPE_HEAD ? known : STORE_PIPE_HEAD;
     tarn_str head;
+    bool ended;
     file_kind kind;
     codec_kind codec;
     file_request q;
-    TRY(store_pipe_open(s->env, in->path, &head, &pipe, err));
+    if (in->pipe == NULL) {
+        TRY(store_pipe_open(s->env, in->path, &in->pipe, err));
+    }
+    TRY(store_pipe_look(in->pipe, want, timeout_ms, &head, &ended, err));
+    if (!ended && !is_enough(head, want, known)) {
+        return TARN_OK;
+    }
+    TRY(check_pipe(in, head, err));
+    if (in->done) {
+        return TARN_OK;
+    }
     TRY(file_kind_choose(str_of(in->path), &s->file, head, &kind, &codec, err));
     bool text = kind == FILE_NDJSON || kind == FILE_CSV;
     if (text && codec == CODEC_NONE && (s->pieces || s->grow)) {
+        io_stream *pipe = in->pipe;
         TRY(feed_pipe(pipe, in->at.head_bytes, in->at.bytes, &feed, err));
-        pipe = NULL;
-        return open_pieces(in, feed, kind, err);
+        in->pipe = NULL;
+        TRY(open_pieces(in, feed, kind, err));
+        in->pipe = pipe;
+        return TARN_OK;
     }
+    TRY(store_pipe_look(in->pipe, STORE_PIPE_FIRST, timeout_ms, &head, &ended, err));
+    if (!ended && head.len < STORE_PIPE_FIRST) {
+        return TARN_OK;
+    }
+    note_pipe(in);
     fill_request(in, &q);
-    q.pipe = pipe;
+    q.pipe = in->pipe;
     q.head = head;
-    TRY(file_reader_open(s->env, in->path, &q, &in->reader, err));
-    pipe = NULL;
+    code = file_reader_open(s->env, in->path, &q, &in->reader, err);
 done:
-    if (pipe != NULL) {
-        pipe->close(pipe);
-    }
     return code;
 }
 
@@ -397,6 +463,9 @@ static tarn_code read_on(source_input *in, int64_t timeout_ms, tarn_batch *out,
         code = piece_reader_next(in->pieces, timeout_ms, out, ended, err);
         *kinds = piece_reader_kinds(in->pieces);
         piece_reader_position(in->pieces, &in->at);
+        if (in->pipe != NULL) {
+            note_pipe(in);
+        }
         return code == TARN_OK && in->setup->grow ? keep_root(in, err) : code;
     }
     code = file_reader_next(in->reader, out, err);
@@ -449,10 +518,14 @@ tarn_code input_next(source_input *in, int64_t timeout_ms, tarn_batch *out, cons
             if (is_absent(in)) {
                 return TARN_OK;
             }
-            TRY(in->kind == INPUT_PIPE ? open_pipe(in, err) : open_file(in, err));
+            TRY(in->kind == INPUT_PIPE ? open_pipe(in, timeout_ms, err) : open_file(in, err));
+        }
+        if (in->reader == NULL && in->pieces == NULL) { /* a pipe that has not begun, or is over */
+            break;
         }
         ended = false;
         TRY(read_on(in, timeout_ms, out, kinds, &ended, err));
+        in->ended = in->ended && batch_rows(out) == 0;
         if (batch_rows(out) > 0 || !ended) {
             return TARN_OK;
         }
@@ -468,7 +541,9 @@ static void put_position(const source_input *in, json_writer *w) {
     char check[17];
     if (in->check_len > 0) {
         (void)snprintf(check, sizeof check, "%016llx", (unsigned long long)in->check);
-        json_member_i64(w, "size", in->size);
+        if (in->size >= 0) {
+            json_member_i64(w, "size", in->size);
+        }
         json_member_i64(w, "check-bytes", in->check_len);
         json_member_str(w, "check", str_of(check));
     }
@@ -544,7 +619,7 @@ void input_put(const source_input *in, json_writer *w) {
             json_put_name(w, STR("file"));
             put_name(w, in->name);
         }
-    } else if (in->done) {
+    } else if (in->done || in->ended) {
         json_member_bool(w, "done", true);
     }
     if (in->file != NULL) {
@@ -592,7 +667,8 @@ tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *er
         TRY(seek_folder(in, offsets, err));
     } else {
         in->file = in->path;
-        in->done = done && !in->setup->follow;
+        in->ended = done && in->kind == INPUT_PIPE;
+        in->done = done && !in->setup->follow && in->kind != INPUT_PIPE;
     }
     read_number(offsets, "size", &in->size);
     read_number(offsets, "check-bytes", &in->check_len);
@@ -610,7 +686,7 @@ tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *er
             char c = check.data[i];
             in->check = in->check << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
         }
-    } else if (in->kind != INPUT_PIPE) {
+    } else {
         in->check_len = 0;
     }
     bool same = in->kind == INPUT_FILE && !in->setup->follow && in->check_len > 0;

@@ -11,9 +11,10 @@ typedef struct pipe_stream {
     io_stream base;
     int fd;
     bool owned; /* not standard input */
-    size_t head_at;
-    size_t head_len;
-    char head[STORE_PIPE_HEAD]; /* read ahead for the caller to look at */
+    bool ended;
+    size_t given;     /* of first; what is behind it was only looked at */
+    size_t first_len; /* what came first stays, to know the input by */
+    char first[STORE_PIPE_FIRST];
 } pipe_stream;
 
 static tarn_code read_fd(pipe_stream *self, void *dst, size_t cap, size_t *got, tarn_error *err) {
@@ -35,14 +36,22 @@ static tarn_code read_fd(pipe_stream *self, void *dst, size_t cap, size_t *got, 
 
 static tarn_code pipe_read(io_stream *stream, void *dst, size_t cap, size_t *got, tarn_error *err) {
     pipe_stream *self = (pipe_stream *)stream;
-    size_t left = self->head_len - self->head_at;
-    if (left == 0) {
-        return read_fd(self, dst, cap, got, err);
+    size_t left = self->first_len - self->given;
+    if (left > 0) {
+        *got = left < cap ? left : cap;
+        memcpy(dst, self->first + self->given, *got);
+        self->given += *got;
+        return TARN_OK;
     }
-    *got = left < cap ? left : cap;
-    memcpy(dst, self->head + self->head_at, *got);
-    self->head_at += *got;
-    return TARN_OK;
+    *got = 0;
+    tarn_code code = self->ended ? TARN_OK : read_fd(self, dst, cap, got, err);
+    size_t room = STORE_PIPE_FIRST - self->first_len;
+    size_t kept = *got < room ? *got : room;
+    self->ended = code == TARN_OK && *got == 0;
+    memcpy(self->first + self->first_len, dst, kept);
+    self->first_len += kept;
+    self->given = self->first_len;
+    return code;
 }
 
 static void pipe_close(io_stream *stream) {
@@ -53,63 +62,76 @@ static void pipe_close(io_stream *stream) {
     env_free(stream->env, self);
 }
 
-static tarn_code fill_head(pipe_stream *self, tarn_error *err) {
-    size_t got = 1;
-    while (got > 0 && self->head_len < STORE_PIPE_HEAD) {
-        tarn_code code =
-            read_fd(self, self->head + self->head_len, STORE_PIPE_HEAD - self->head_len, &got, err);
-        if (code != TARN_OK) {
-            return code;
-        }
-        self->head_len += got;
-    }
-    return TARN_OK;
-}
-
 bool store_is_pipe(const char *path) {
     struct stat st;
     return strcmp(path, "-") == 0 ||
            (stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)));
 }
 
-tarn_code store_pipe_open(tarn_env *env, const char *path, tarn_str *head, io_stream **out,
-                          tarn_error *err) {
-    tarn_code code;
+tarn_code store_pipe_open(tarn_env *env, const char *path, io_stream **out, tarn_error *err) {
+    tarn_code code = TARN_OK;
     pipe_stream *self = env_calloc(env, 1, sizeof *self);
     if (self == NULL) {
         return err_nomem(err);
     }
     self->owned = strcmp(path, "-") != 0;
     self->base = (io_stream){env, self->owned ? path : "standard input", pipe_read, pipe_close};
-    self->fd = self->owned ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-    if (self->fd < 0) {
+    /* a named pipe without a writer is waited for later on, not here */
+    self->fd = self->owned ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO;
+    if (self->fd < 0 || (self->owned && fcntl(self->fd, F_SETFL, O_RDONLY) != 0)) {
         code = err_os(err, errno, "%s could not be opened", path);
-        goto done;
-    }
-    TRY(fill_head(self, err));
-    *head = str_make(self->head, self->head_len);
-    *out = &self->base;
-    self = NULL;
-done:
-    if (self != NULL) {
         pipe_close(&self->base);
+        return code;
     }
+    *out = &self->base;
     return code;
+}
+
+static tarn_code wait_fd(const pipe_stream *self, int64_t timeout_ms, bool *ready,
+                         tarn_error *err) {
+    struct pollfd look = {self->fd, POLLIN, 0};
+    int n = poll(&look, 1, timeout_ms < 0 || timeout_ms > INT32_MAX ? -1 : (int)timeout_ms);
+    if (n < 0 && errno != EINTR) {
+        return err_os(err, errno, "could not wait for %s", self->base.name);
+    }
+    *ready = n > 0;
+    return env_check_cancel(self->base.env, err);
+}
+
+tarn_code store_pipe_look(io_stream *pipe, size_t want, int64_t timeout_ms, tarn_str *first,
+                          bool *ended, tarn_error *err) {
+    pipe_stream *self = (pipe_stream *)pipe;
+    tarn_code code = TARN_OK;
+    want = want < STORE_PIPE_FIRST ? want : STORE_PIPE_FIRST;
+    while (self->first_len < want && !self->ended) {
+        bool ready;
+        size_t got = 0;
+        TRY(wait_fd(self, timeout_ms, &ready, err));
+        if (!ready && timeout_ms >= 0) {
+            break;
+        }
+        if (ready) {
+            TRY(read_fd(self, self->first + self->first_len, want - self->first_len, &got, err));
+            self->first_len += got;
+            self->ended = got == 0;
+        }
+        timeout_ms = timeout_ms > 0 ? 0 : timeout_ms; /* what is there already comes along */
+    }
+    *first = str_make(self->first, self->first_len);
+    *ended = self->ended;
+done:
+    return code;
+}
+
+tarn_str store_pipe_first(const io_stream *pipe) {
+    const pipe_stream *self = (const pipe_stream *)pipe;
+    return str_make(self->first, self->first_len);
 }
 
 tarn_code store_pipe_wait(io_stream *pipe, int64_t timeout_ms, bool *ready, tarn_error *err) {
     const pipe_stream *self = (const pipe_stream *)pipe;
-    struct pollfd look = {self->fd, POLLIN, 0};
-    *ready = self->head_at < self->head_len;
-    if (*ready) {
-        return TARN_OK;
-    }
-    int n = poll(&look, 1, timeout_ms < 0 || timeout_ms > INT32_MAX ? -1 : (int)timeout_ms);
-    if (n < 0 && errno != EINTR) {
-        return err_os(err, errno, "could not wait for %s", pipe->name);
-    }
-    *ready = n > 0;
-    return env_check_cancel(pipe->env, err);
+    *ready = self->given < self->first_len || self->ended;
+    return *ready ? TARN_OK : wait_fd(self, timeout_ms, ready, err);
 }
 
 static tarn_code write_stdout(io_sink *sink, const void *data, size_t len, tarn_error *err) {

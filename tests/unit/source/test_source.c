@@ -7,7 +7,9 @@
 #include "test.h"
 #include "torture.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "format/text/text.h"
@@ -330,6 +332,83 @@ static void pipes_are_read_as_they_come(void **state) {
     end(&f);
 }
 
+/* What is read of a pipe with this text, from these offsets on. */
+static tarn_code read_piped(fixture *f, const char *text, const char *from, int n,
+                            const char **offsets) {
+    const char *path = path_of(f, "pipe");
+    const char *inputs[] = {path};
+    pid_t child = fork();
+    if (child == 0) {
+        FILE *pipe = fopen(path, "wb");
+        _exit(pipe != NULL && fputs(text, pipe) >= 0 && fclose(pipe) == 0 ? 0 : 1);
+    }
+    tarn_code code = read_some(f, inputs, 1, from, 10000, n, offsets);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return code;
+}
+
+static void a_pipe_is_known_again(void **state) {
+    (void)state;
+    fixture f;
+    const char *part, *all, *again;
+    begin(&f);
+    assert_int_equal(mkfifo(path_of(&f, "pipe"), 0600), 0);
+    f.file.format = "ndjson";
+    f.file.batch_rows = 2;
+    const char *text = "{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n{\"id\":4}\n";
+    assert_reads(read_piped(&f, text, NULL, 1, &part));
+    seen_is(&f, "1,2,");
+    assert_reads(read_piped(&f, text, part, -1, &all)); /* it was not read to its end */
+    seen_is(&f, "3,4,");
+    assert_int_equal(read_piped(&f, "{\"id\":7}\n{\"id\":8}\n", part, -1, NULL), TARN_INVALID);
+    assert_non_null(strstr(f.err.message, "does not begin as"));
+    assert_non_null(strstr(f.err.message, "another state folder"));
+    assert_int_equal(read_piped(&f, "", part, -1, NULL), TARN_INVALID);
+    seen_is(&f, "");
+    assert_reads(read_piped(&f, text, all, -1, &all)); /* it was */
+    assert_reads(read_piped(&f, "", all, -1, &all));
+    seen_is(&f, "");
+    assert_reads(read_piped(&f, "{\"id\":1}\n{\"id\":9}\n", all, -1, &again));
+    seen_is(&f, "1,9,");
+    assert_reads(read_piped(&f, "{\"id\":1}\n{\"id\":9}\n{\"id\":10}\n", again, -1, NULL));
+    seen_is(&f, "10,");
+    assert_reads(read_piped(&f, "", NULL, -1, &all));
+    assert_reads(read_piped(&f, text, all, -1, NULL));
+    seen_is(&f, "1,2,3,4,");
+    end(&f);
+}
+
+/* Neither a writer that says nothing yet nor one that is not there holds the caller up. */
+static void an_idle_pipe_is_not_waited_for(void **state) {
+    (void)state;
+    fixture f;
+    row_source *s;
+    tarn_batch batch;
+    const uint8_t *kinds;
+    bool ended;
+    begin(&f);
+    const char *inputs[] = {path_of(&f, "pipe")};
+    assert_int_equal(mkfifo(inputs[0], 0600), 0);
+    f.file.format = "ndjson";
+    assert_reads(source_open(f.env, inputs, 1, &f.options, &s, &f.err));
+    assert_reads(source_next(s, 20, &batch, &kinds, &ended, &f.err));
+    assert_false(ended);
+    int fd = open(inputs[0], O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_reads(source_next(s, 20, &batch, &kinds, &ended, &f.err));
+    assert_false(ended);
+    assert_int_equal(write(fd, "{\"id\":1}\n", 9), 9); /* too little to tell a format by */
+    assert_reads(source_next(s, 10000, &batch, &kinds, &ended, &f.err));
+    note_rows(&f, &batch, kinds);
+    batch_release(&batch);
+    seen_is(&f, "1,");
+    assert_int_equal(close(fd), 0);
+    assert_reads(source_next(s, 10000, &batch, &kinds, &ended, &f.err));
+    assert_true(ended);
+    source_close(s);
+    end(&f);
+}
+
 static void a_column_of_kinds_is_taken_out(void **state) {
     (void)state;
     fixture f;
@@ -428,6 +507,8 @@ int main(void) {
                                        cmocka_unit_test(a_followed_file_waits_for_lines),
                                        cmocka_unit_test(a_file_is_rotated_while_it_is_followed),
                                        cmocka_unit_test(pipes_are_read_as_they_come),
+                                       cmocka_unit_test(a_pipe_is_known_again),
+                                       cmocka_unit_test(an_idle_pipe_is_not_waited_for),
                                        cmocka_unit_test(a_column_of_kinds_is_taken_out),
                                        cmocka_unit_test(schemas_grow),
                                        cmocka_unit_test(memory_runs_out_anywhere)};

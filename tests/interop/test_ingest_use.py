@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Goal: `tarn ingest` as people use it, who stop it, mistype, and give it what it did not expect: no row is lost or doubled silently, and
+each message says what to do.
+Method: the command is run as from a shell, and its table, status and messages are looked at.
+
+usage: test_ingest_use.py [CASE ...]"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+from harness import Workshop, equal, must_refuse
+
+
+def lines(ids):
+    return "".join(json.dumps({"id": i}) + "\n" for i in ids)
+
+
+def ids(shop, name="ns.t"):
+    return sorted(r["id"] for r in shop.cat(name).rows)
+
+
+def start(shop, *arguments, **more):
+    return subprocess.Popen([harness.binary(), "ingest", *arguments], cwd=shop.folder, stderr=subprocess.PIPE, text=True, **more)
+
+
+def wait_for(what, seconds=60):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.05)
+
+
+def pipes_and_a_state():
+    """A pipe that was stopped is gone on with or refused; one that begins otherwise than the one before, which ended, is read whole."""
+    with Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long")
+        again = ["ns.t", "-", "--state", "st"]
+        process = start(shop, *again, "--checkpoint-interval", "100ms", stdin=subprocess.PIPE)
+        process.stdin.write(lines(range(101, 106)))
+        process.stdin.flush()
+        wait_for(lambda: len(ids(shop)) == 5)
+        process.send_signal(signal.SIGINT)
+        wait_for(lambda: process.poll() is not None)
+        process.communicate()
+        equal(process.returncode, 0)
+        must_refuse(shop.tarn("ingest", *again, stdin=lines(range(201, 211)), check=False), "standard input", "does not begin as", "--state")
+        equal(ids(shop), list(range(101, 106)))
+        for first, last in ((101, 108), (101, 108), (201, 211), (301, 303), (301, 305)):  # the same, sent again, another one, one that grew
+            shop.tarn("ingest", *again, stdin=lines(range(first, last)))
+        shop.tarn("ingest", *again, stdin="")
+        equal(ids(shop), list(range(101, 108)) + list(range(201, 211)) + list(range(301, 305)))
+
+
+def an_idle_pipe_is_stopped():
+    """SIGINT and SIGTERM end a stream whose pipe says nothing, and whose named pipe has no writer yet."""
+    with Workshop() as shop:
+        os.mkfifo(shop.path("ff"))
+        for i, (name, sign) in enumerate((("-", signal.SIGINT), ("-", signal.SIGTERM), ("ff", signal.SIGINT))):
+            process = start(shop, "ns.t%d" % i, name, "--create", "--schema", "id long", "--state", "st%d" % i, stdin=subprocess.PIPE)
+            wait_for(lambda: os.path.exists(shop.path("st%d" % i)))
+            time.sleep(0.3)  # so that it waits for rows, where the machine is quiet; it must end in any case
+            process.send_signal(sign)
+            wait_for(lambda: process.poll() is not None)
+            equal(process.returncode, 0)
+            process.communicate()
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run_cases([pipes_and_a_state, an_idle_pipe_is_stopped]))
