@@ -69,5 +69,7 @@ def an_idle_pipe_is_stopped():
             process.communicate()
 
 
+CASES = [pipes_and_a_state, an_idle_pipe_is_stopped]
+
 if __name__ == "__main__":
-    sys.exit(harness.run_cases([pipes_and_a_state, an_idle_pipe_is_stopped]))
+    sys.exit(harness.run_cases(CASES))
