@@ -73,8 +73,13 @@ static int finish(ingest *in, tarn_code code) {
         ingest_note_rest(in);
     }
     tarn_env_cancel_reset(the_app.env); /* cleaning up is not cancelled */
+    bool taken_back =
+        in->created && in->commits == 0 && code != TARN_OK && code != TARN_COMMIT_UNKNOWN;
+    if (taken_back && in->sink != NULL) {
+        tarn_sink_forget(in->sink);
+    }
     release(in);
-    if (in->created && in->commits == 0 && code != TARN_OK && code != TARN_COMMIT_UNKNOWN) {
+    if (taken_back) {
         /* so that the corrected command makes it again, with its own columns and partitions */
         tarn_code dropped = tarn_catalog_drop_table(the_app.catalog, in->table_name, true, NULL);
         in->created = dropped != TARN_OK;

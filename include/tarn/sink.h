@@ -161,6 +161,9 @@ typedef struct tarn_sink_stats {
 /* Cheap; between the other calls of the same thread. @since 0.2 */
 TARN_API void tarn_sink_stats_get(const tarn_sink *sink, /* @borrow */
                                   tarn_sink_stats *out /* @borrow */);
+/* The table is gone, or about to be dropped: what state_dir remembers of it is of no more use, and
+ * is removed by tarn_sink_free. Nothing without state_dir. @since 0.2 */
+TARN_API void tarn_sink_forget(tarn_sink *sink /* @borrow */);
 TARN_API void tarn_sink_free(tarn_sink *sink /* @take, may be NULL */);
 
 #ifdef __cplusplus

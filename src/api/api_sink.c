@@ -412,6 +412,10 @@ void tarn_sink_stats_get(const tarn_sink *sink, tarn_sink_stats *out) {
     memcpy(out, &all, size); /* the caller's may be an older, shorter one */
 }
 
+void tarn_sink_forget(tarn_sink *sink) {
+    sink_forget(sink->job);
+}
+
 void tarn_sink_free(tarn_sink *sink) {
     if (sink == NULL) {
         return;

@@ -16,6 +16,7 @@ struct sink_job {
     tarn_table_version *writing; /* the version that the tasks were made for; NULL: no tasks */
     tarn_table_version *shown;   /* the one before it, whose type the first rows have */
     tarn_store *own_store;       /* of the state, where none was given */
+    bool forget;                 /* sink_free removes the state */
     sink_state *state;
     committer committer;
     background behind; /* the committer is its own while something is under way */
@@ -873,6 +874,10 @@ void sink_stats_get(sink_job *s, sink_stats *out) {
     }
 }
 
+void sink_forget(sink_job *s) {
+    s->forget = true;
+}
+
 void sink_free(sink_job *s) {
     if (s == NULL) {
         return;
@@ -886,7 +891,11 @@ void sink_free(sink_job *s) {
         committer_release(&s->committer);
     }
     keys_release(&s->keys);
-    sink_state_close(s->state);
+    if (s->state != NULL && s->forget) {
+        sink_state_remove(s->state);
+    } else {
+        sink_state_close(s->state);
+    }
     store_close(s->own_store);
     table_version_release(s->version);
     arena_release(&s->arena);

@@ -106,6 +106,7 @@ tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out,
 /* The table is at this version now (another kind of commit made it). Takes version; NULL: none. */
 void sink_adopt(sink_job *s, tarn_table_version *version);
 void sink_stats_get(sink_job *s, sink_stats *out);
-void sink_free(sink_job *s); /* takes NULL; removes what is not durable */
+void sink_forget(sink_job *s); /* the state is removed by sink_free */
+void sink_free(sink_job *s);   /* takes NULL; removes what is not durable */
 
 #endif

@@ -137,10 +137,12 @@ static tarn_code check_identity(sink_state *s, const char *path, const json_valu
     }
     (void)json_str(json_get(json, "table"), &table);
     if (!str_eq(uuid, s->who.table_uuid)) {
-        return err_set(err, TARN_INVALID,
-                       "sink state %s is of table %.*s with uuid %.*s; table %.*s has uuid %.*s",
-                       path, STR_ARG(table), STR_ARG(uuid), STR_ARG(s->who.table),
-                       STR_ARG(s->who.table_uuid));
+        return err_set(
+            err, TARN_INVALID,
+            "sink state %s is of table %.*s with uuid %.*s; table %.*s has uuid %.*s: it was "
+            "made anew or is another; name a state folder of its own (--state), or remove "
+            "this one if nothing of that table is to be gone on with",
+            path, STR_ARG(table), STR_ARG(uuid), STR_ARG(s->who.table), STR_ARG(s->who.table_uuid));
     }
     if (!str_eq(branch, s->who.branch)) {
         return err_set(err, TARN_INVALID, "sink state %s is of branch %.*s, not of %.*s", path,
@@ -286,6 +288,36 @@ static tarn_code list_names(sink_state *s, tarn_arena *arena, name_list *list, t
     return store_list_folder(s->store, s->dir, add_name, list, err);
 }
 
+static void discard(sink_state *s, tarn_arena *arena, tarn_str name) {
+    char *path = store_join(arena, s->dir, name);
+    if (path != NULL) {
+        store_discard(s->store, str_of(path));
+    }
+}
+
+/* Who it is goes last: without it the folder is as good as new. */
+void sink_state_remove(sink_state *s) {
+    static const char *const known[] = {"checkpoint-", "committed-", "epoch-", "key", "sink"};
+    tarn_arena arena;
+    name_list list;
+    tarn_error err = TARN_ERROR_INIT;
+    arena_init(&arena, s->env);
+    tarn_code code = list_names(s, &arena, &list, &err);
+    for (size_t k = 0; code == TARN_OK && k < sizeof known / sizeof *known; k++) {
+        bool numbered = known[k][strlen(known[k]) - 1] == '-';
+        for (size_t i = 0; i < list.count; i++) {
+            if (numbered ? str_starts_with(list.names[i], str_of(known[k]))
+                         : str_is(list.names[i], known[k])) {
+                discard(s, &arena, list.names[i]);
+            }
+        }
+    }
+    store_discard_folder(s->store, s->dir); /* where there is no key index */
+    arena_release(&arena);
+    buf_reset(&s->spent);
+    sink_state_close(s);
+}
+
 tarn_code state_has_rows(sink_state *s, tarn_arena *arena, bool *out, tarn_error *err) {
     name_list list;
     tarn_code code = list_names(s, arena, &list, err);
@@ -308,13 +340,6 @@ static int64_t highest(const name_list *list, const char *prefix) {
         }
     }
     return max;
-}
-
-static void discard(sink_state *s, tarn_arena *arena, tarn_str name) {
-    char *path = store_join(arena, s->dir, name);
-    if (path != NULL) {
-        store_discard(s->store, str_of(path));
-    }
 }
 
 /* Removes the numbered files below `below`. */

@@ -59,6 +59,10 @@ typedef struct sink_state sink_state;
 tarn_code sink_state_open(tarn_env *env, const sink_state_options *options, sink_state **out,
                           tarn_error *err) TARN_MUST_USE;
 void sink_state_close(sink_state *state); /* takes NULL */
+/* In place of close, when the table is gone: nothing that can be gone on with is left in the
+ * folder.
+ */
+void sink_state_remove(sink_state *state);
 tarn_str sink_state_id(const sink_state *state);
 tarn_str sink_state_operator(const sink_state *state);
 int64_t sink_state_epoch(const sink_state *state); /* 0 before begin */

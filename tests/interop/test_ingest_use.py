@@ -6,6 +6,7 @@ Method: the command is run as from a shell, and its table, status and messages a
 usage: test_ingest_use.py [CASE ...]"""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,7 +70,23 @@ def an_idle_pipe_is_stopped():
             process.communicate()
 
 
-CASES = [pipes_and_a_state, an_idle_pipe_is_stopped]
+def a_table_that_was_taken_back():
+    """It takes its state along, so that the mended command runs; where a state is another table's, the message says what to do."""
+    with Workshop() as shop:
+        for options in ([], ["--upsert", "--key", "id", "--deletes", "vector"]):
+            command = ["ingest", "ns.t", "a.ndjson", "--create", "--schema", "id long not null", "--state", "st", *options]
+            shop.write("a.ndjson", lines([1, 2]) + "bad\n")
+            must_refuse(shop.tarn(*command, check=False), "line 3")
+            must_refuse(shop.tarn("describe", "ns.t", check=False), "did not exist")
+            shop.write("a.ndjson", lines([1, 2, 3]))
+            shop.tarn(*command)
+            equal(ids(shop), [1, 2, 3])
+            shop.tarn("drop", "ns.t")
+            must_refuse(shop.tarn(*command, check=False), "with uuid", "--state", "remove this one")
+            shutil.rmtree(shop.path("st"))
+
+
+CASES = [pipes_and_a_state, an_idle_pipe_is_stopped, a_table_that_was_taken_back]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))
