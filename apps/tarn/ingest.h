@@ -59,6 +59,7 @@ typedef struct ingest {
     long rejects_kept; /* bytes of rejects that belong to commits */
     int32_t rewinds;   /* one behind the other */
     bool rewound;      /* the last checkpoint was refused, and its rows come again */
+    int64_t checkpoints_before; /* this sink was opened */
     int64_t rows, waiting, rejected, rejected_before, commits, files, checkpoints;
     int64_t last_snapshot, committed_rows;
     int64_t conflicts, commits_before; /* checkpoints that had to be made again; at the last one */
@@ -129,8 +130,11 @@ void ingest_mark_free(ingest *in);
 double ingest_seconds_since(const struct timespec *start);
 void ingest_show_progress(ingest *in);
 void ingest_end_progress(const ingest *in);
-/* After a checkpoint, or when those before it were committed: --metrics and --log. */
-tarn_code ingest_report(ingest *in, const char *event);
+/* After a checkpoint: --metrics and --log. */
+tarn_code ingest_report(ingest *in);
+/* Checkpoints that became snapshots, each with its own: --log, and with it --metrics. */
+void ingest_log_commits(ingest *in);
+tarn_code ingest_report_commits(ingest *in);
 void ingest_print_result(const ingest *in);
 
 #endif

@@ -131,14 +131,20 @@ static tarn_code write_metrics(const ingest *in) {
     return code;
 }
 
-static void write_log(const ingest *in, const char *event) {
-    text t = {0};
-    const tarn_sink_numbers *last = &in->stats.last;
+static void begin_event(text *t, const ingest *in, const char *event) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    text_add(&t, "{\"event\":\"%s\",\"time-ms\":%" PRId64 ",\"table\":", event,
+    text_add(t, "{\"event\":\"%s\",\"time-ms\":%" PRId64 ",\"table\":", event,
              (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
-    text_add_json(&t, in->table_name);
+    text_add_json(t, in->table_name);
+}
+
+/* With a state its snapshot is told by an event of its own: another commit's is not this one's. */
+static void log_checkpoint(const ingest *in) {
+    text t = {0};
+    const tarn_sink_numbers *last = &in->stats.last;
+    bool now = ingest_options.state == NULL && in->outcome.snapshot_id >= 0;
+    begin_event(&t, in, "checkpoint");
     text_add(&t,
              ",\"checkpoint\":%" PRId64 ",\"rows\":%" PRId64 ",\"rows-total\":%" PRId64
              ",\"rejected\":%" PRId64 ",\"rows-deleted\":%" PRId64 ",\"data-files\":%" PRId64
@@ -150,17 +156,37 @@ static void write_log(const ingest *in, const char *event) {
              ",\"snapshot-id\":",
              in->commit_seconds * 1000, in->outcome.attempts, in->stats.writers,
              in->stats.memory_bytes);
-    text_add(&t, in->outcome.snapshot_id >= 0 ? "%" PRId64 "}\n" : "null}\n",
-             in->outcome.snapshot_id);
+    text_add(&t, now ? "%" PRId64 "}\n" : "null}\n", in->outcome.snapshot_id);
     fputs(t.data, stderr);
     free(t.data);
 }
 
-tarn_code ingest_report(ingest *in, const char *event) {
-    if (ingest_options.log != NULL) {
-        write_log(in, event);
+void ingest_log_commits(ingest *in) {
+    int64_t checkpoint;
+    int64_t snapshot_id;
+    int64_t rows;
+    bool asked = ingest_options.log != NULL && ingest_options.state != NULL;
+    while (asked && tarn_sink_next_commit(in->sink, &checkpoint, &snapshot_id, &rows)) {
+        text t = {0};
+        int64_t number = in->checkpoints_before + checkpoint;
+        begin_event(&t, in, "committed");
+        text_add(&t, number > 0 ? ",\"checkpoint\":%" PRId64 : ",\"checkpoint\":null", number);
+        text_add(&t, ",\"rows\":%" PRId64 ",\"snapshot-id\":%" PRId64 "}\n", rows, snapshot_id);
+        fputs(t.data, stderr);
+        free(t.data);
     }
+}
+
+tarn_code ingest_report_commits(ingest *in) {
+    ingest_log_commits(in);
     return ingest_options.metrics != NULL ? write_metrics(in) : TARN_OK;
+}
+
+tarn_code ingest_report(ingest *in) {
+    if (ingest_options.log != NULL) {
+        log_checkpoint(in);
+    }
+    return ingest_report_commits(in);
 }
 
 /* ---- the result ---- */

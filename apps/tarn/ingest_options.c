@@ -99,7 +99,8 @@ static const opt_spec INGEST_SPECS[] = {
      "memory for open files (default 128)"},
     {"metrics", 0, OPT_TEXT, &ingest_options.metrics, "FILE",
      "OpenMetrics text, written anew at every checkpoint"},
-    {"log", 0, OPT_TEXT, &ingest_options.log, "FORMAT", "json: a line on stderr per checkpoint"},
+    {"log", 0, OPT_TEXT, &ingest_options.log, "FORMAT",
+     "json: a line on stderr per checkpoint and, with --state, per\ncommit, which comes later"},
 };
 
 const opt_command ingest_command = {

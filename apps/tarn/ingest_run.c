@@ -226,7 +226,7 @@ tarn_code ingest_checkpoint(ingest *in) {
         in->unsettled = ingest_options.state != NULL; /* then commits come behind */
         in->rewinds = 0;
         in->rejects_kept = in->rejects != NULL ? ftell(in->rejects) : 0;
-        code = ingest_report(in, "checkpoint");
+        code = ingest_report(in);
         in->rejected_before = in->rejected;
         in->waiting = 0;
     }
@@ -244,7 +244,7 @@ tarn_code ingest_flush(ingest *in) {
     if (code == TARN_OK) {
         code = tell_source(in);
     }
-    return code == TARN_OK ? ingest_report(in, "committed") : code;
+    return code == TARN_OK ? ingest_report_commits(in) : code;
 }
 
 void ingest_note_rest(ingest *in) {
@@ -253,6 +253,7 @@ void ingest_note_rest(ingest *in) {
     if (in->sink != NULL) {
         known.code = tarn_sink_flush(in->sink, &outcome, &known); /* what was said already */
         note_outcome(in, &outcome);
+        ingest_log_commits(in);
     }
 }
 

@@ -246,6 +246,7 @@ tarn_code ingest_open_sink(ingest *in) {
     ingest_fill_sink(in, &o);
     tarn_text_free(the_app.env, in->key);
     in->key = NULL;
+    in->checkpoints_before = in->checkpoints;
     tarn_code code = tarn_sink_open(in->table, &o, &in->sink, &the_app.err);
     code = code == TARN_OK ? tarn_sink_key(in->sink, &in->key, &the_app.err) : code;
     if (code == TARN_OK) {

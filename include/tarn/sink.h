@@ -125,6 +125,14 @@ tarn_sink_checkpoint(tarn_sink *sink,       /* @borrow */
 TARN_API TARN_MUST_USE tarn_code tarn_sink_flush(tarn_sink *sink,       /* @borrow */
                                                  tarn_outcome *outcome, /* @borrow */
                                                  tarn_error *err /* @borrow, may be NULL */);
+/* The oldest checkpoint that became a snapshot and was not told of yet; false: there is none. The
+ * first that this sink made is number 1, those that another job left and its opening committed come
+ * before it: 0, -1 ... Those without rows make none and are not told of. At most 1024 are kept for
+ * a caller that does not ask. @since 0.2 */
+TARN_API bool tarn_sink_next_commit(tarn_sink *sink,      /* @borrow */
+                                    int64_t *checkpoint,  /* @borrow */
+                                    int64_t *snapshot_id, /* @borrow */
+                                    int64_t *rows /* @borrow */);
 /* The columns of the sink's key, comma separated, each between double quotes: a source's key. NULL
  * in *out: the sink was opened for appends. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code tarn_sink_key(const tarn_sink *sink, /* @borrow */

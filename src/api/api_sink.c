@@ -339,6 +339,11 @@ tarn_code tarn_sink_commit(tarn_sink *sink, tarn_outcome *outcome, tarn_error *e
     return code == TARN_OK ? poll_sink(sink, true, outcome, err) : code;
 }
 
+bool tarn_sink_next_commit(tarn_sink *sink, int64_t *checkpoint, int64_t *snapshot_id,
+                           int64_t *rows) {
+    return sink_next_commit(sink->job, checkpoint, snapshot_id, rows);
+}
+
 tarn_code tarn_sink_key(const tarn_sink *sink, char **out, tarn_error *err) {
     API_ERROR(err);
     tarn_code code = TARN_OK;

@@ -14,9 +14,19 @@ done:
     return code;
 }
 
+/* All of it, or nothing. */
+static void move_notes(tarn_buf *from, tarn_buf *to) {
+    tarn_error ignored = TARN_ERROR_INIT;
+    if (to->len < COMMITTER_NOTES * sizeof(committer_note)) {
+        ignored.code = buf_append_str(to, buf_str(from), &ignored);
+    }
+    buf_reset(from);
+}
+
 tarn_code background_init(background *b, tarn_env *env, committer *c, tarn_error *err) {
     memset(b, 0, sizeof *b);
     buf_init(&b->offsets, env, 0);
+    buf_init(&b->notes, env, 0);
     b->committer = c;
     b->result.err = (tarn_error)TARN_ERROR_INIT;
     b->result.outcome.snapshot_id = TARN_NO_SNAPSHOT;
@@ -35,6 +45,7 @@ tarn_code background_init(background *b, tarn_env *env, committer *c, tarn_error
     b->env = env;
     b->counts = c->counts;
     b->last = c->last;
+    move_notes(&c->notes, &b->notes);
     return TARN_OK;
 }
 
@@ -75,6 +86,7 @@ static void note_result(background *b, tarn_code code, const tarn_error *err,
         r->done--;
     }
     r->commits += c->last.commits;
+    move_notes(&b->committer->notes, &b->notes);
     if (outcome->version != NULL) {
         table_version_release(r->outcome.version);
         r->outcome = *outcome;
@@ -162,6 +174,7 @@ void background_release(background *b) {
     background_wait(b);
     table_version_release(b->result.outcome.version);
     buf_release(&b->offsets);
+    buf_release(&b->notes);
     (void)pthread_cond_destroy(&b->moved);
     (void)pthread_mutex_destroy(&b->lock);
     memset(b, 0, sizeof *b);
@@ -176,6 +189,12 @@ void background_take(background *b, background_result *out) {
     b->result.any = false;
     b->result.done = 0;
     b->result.commits = 0;
+    (void)pthread_mutex_unlock(&b->lock);
+}
+
+void background_notes(background *b, tarn_buf *out) {
+    (void)pthread_mutex_lock(&b->lock);
+    move_notes(&b->notes, out);
     (void)pthread_mutex_unlock(&b->lock);
 }
 

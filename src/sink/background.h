@@ -39,6 +39,7 @@ typedef struct background {
     int32_t n_waiting, n_working;
     bool running, stop;
     background_result result;
+    tarn_buf notes;   /* of commits: committer_note each */
     tarn_buf offsets; /* of the last commit */
     bool has_offsets;
     committer_counts counts, last;
@@ -54,6 +55,8 @@ void background_wait(background *b); /* until nothing waits and nothing runs */
 void background_wait_for(background *b, int32_t n);
 /* What happened since it was last asked: code is that of the failure that ended it, every time. */
 void background_take(background *b, background_result *out);
+/* Notes of commits since it was last asked are appended to out, or given up where they can't be. */
+void background_notes(background *b, tarn_buf *out);
 /* Whether something failed, without taking anything. err may not be NULL. */
 bool background_failed(background *b, tarn_error *err);
 /* The committer's counts, and how many checkpoints are not committed yet. */

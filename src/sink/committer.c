@@ -15,6 +15,7 @@ void committer_init(committer *c, tarn_env *env, const committer_options *option
     c->committed.snapshot_id = TARN_NO_SNAPSHOT;
     c->next_checkpoint = 1;
     buf_init(&c->offsets_text, env, 0);
+    buf_init(&c->notes, env, 0);
 }
 
 void committer_release(committer *c) {
@@ -24,6 +25,7 @@ void committer_release(committer *c) {
         c->pending = next;
     }
     buf_release(&c->offsets_text);
+    buf_release(&c->notes);
 }
 
 static tarn_str operator_of(const committer *c) {
@@ -342,6 +344,15 @@ static void forget_failed(committer *c, const commit_outcome *out) {
     free_first(c);
 }
 
+/* Told of at most: where memory is short a note is missing, and the commit is one all the same. */
+static void note_commit(committer *c, const sink_delta *d, int64_t snapshot_id) {
+    tarn_error ignored = TARN_ERROR_INIT;
+    committer_note note = {d->checkpoint, snapshot_id, d->written.rows};
+    if (c->notes.len < COMMITTER_NOTES * sizeof note) {
+        ignored.code = buf_append(&c->notes, &note, sizeof note, &ignored);
+    }
+}
+
 static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     sink_delta *d = &c->pending->delta;
@@ -374,6 +385,7 @@ static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err
     c->empty_in_row = 0;
     c->rows += d->written.rows;
     c->files += d->written.n_files;
+    note_commit(c, d, out->snapshot_id);
     return finish_first(c, out->snapshot_id, err);
 }
 
@@ -413,11 +425,12 @@ done:
 }
 
 /* The first n are in the table: the last one's note stands for all. */
-static tarn_code finish_chain(committer *c, int32_t n, int64_t snapshot_id, tarn_error *err) {
+static tarn_code finish_chain(committer *c, int32_t n, const int64_t *ids, tarn_error *err) {
     tarn_code code = TARN_OK;
     const sink_pending *p = c->pending;
     for (int32_t i = 0; i < n; i++, p = p->next) {
-        TRY(keep_offsets(c, &p->delta, snapshot_id, err));
+        TRY(keep_offsets(c, &p->delta, ids[n - 1], err));
+        note_commit(c, &p->delta, ids[i]);
         c->rows += p->delta.written.rows;
         c->files += p->delta.written.n_files;
     }
@@ -463,7 +476,7 @@ static tarn_code commit_chained(committer *c, int32_t n, bool *done, commit_outc
     count_commit(c, &now, n, env_now_ms(c->env) - started);
     table_version_release(out->version);
     *out = now;
-    code = finish_chain(c, n, now.snapshot_id, err);
+    code = finish_chain(c, n, ids, err);
 done:
     arena_release(&arena);
     return code;

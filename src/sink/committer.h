@@ -40,6 +40,12 @@ typedef struct committer_counts {
     int64_t commits, retries, commit_ms;
 } committer_counts;
 
+typedef struct committer_note { /* a checkpoint that is a snapshot now */
+    int64_t checkpoint, snapshot_id, rows;
+} committer_note;
+
+#define COMMITTER_NOTES 1024 /* that wait to be asked for; later ones are not kept */
+
 typedef struct committer {
     tarn_env *env;
     committer_options options;
@@ -55,6 +61,7 @@ typedef struct committer {
     committer_counts counts, last; /* of all runs, of the last one */
     int64_t rows;                  /* of the last run */
     int32_t files;
+    tarn_buf notes; /* committer_note each, until the owner takes them */
 } committer;
 
 void committer_init(committer *c, tarn_env *env, const committer_options *options);

@@ -22,8 +22,11 @@ struct sink_job {
     background behind; /* the committer is its own while something is under way */
     bool in_background;
     sink_progress heard; /* from there, and not told yet */
-    int32_t n_done;      /* checkpoints that are over, with so many snapshots, the last of */
-    int64_t n_snapshots; /* which is this, and that places do not know of yet */
+    tarn_buf notes;      /* of commits, told up to note_at */
+    size_t note_at;
+    int64_t first_checkpoint; /* that this job makes */
+    int32_t n_done;           /* checkpoints that are over, with so many snapshots, the last of */
+    int64_t n_snapshots;      /* which is this, and that places do not know of yet */
     int64_t last_snapshot_id;
     tarn_table_version *last_version; /* that it is in; NULL: none */
     sink_keys keys;
@@ -205,12 +208,14 @@ tarn_code sink_open(tarn_env *env, const sink_options *options, sink_job **out, 
     s->options = *options;
     s->version = table_version_keep(options->version);
     arena_init(&s->arena, env);
+    buf_init(&s->notes, env, 0);
     TRY(copy_options(s, err));
     TRY(check_shared(s, err));
     TRY(open_keys(s, err));
     TRY(open_state(s, err));
     TRY(open_places(s, err));
     TRY(recover(s, err));
+    s->first_checkpoint = s->committer.next_checkpoint;
     if (options->background && s->state != NULL) {
         TRY(background_init(&s->behind, env, &s->committer, err));
         s->in_background = true;
@@ -806,6 +811,30 @@ tarn_code sink_flush(sink_job *s, sink_progress *out, tarn_error *err) {
     return sink_poll(s, out, err);
 }
 
+bool sink_next_commit(sink_job *s, int64_t *checkpoint, int64_t *snapshot_id, int64_t *rows) {
+    committer_note note;
+    if (s->note_at == s->notes.len) {
+        buf_reset(&s->notes);
+        s->note_at = 0;
+        if (s->in_background) {
+            background_notes(&s->behind, &s->notes);
+        } else {
+            tarn_buf told = s->notes;
+            s->notes = s->committer.notes;
+            s->committer.notes = told;
+        }
+    }
+    if (s->note_at == s->notes.len) {
+        return false;
+    }
+    memcpy(&note, s->notes.data + s->note_at, sizeof note);
+    s->note_at += sizeof note;
+    *checkpoint = note.checkpoint - s->first_checkpoint + 1;
+    *snapshot_id = note.snapshot_id;
+    *rows = note.rows;
+    return true;
+}
+
 /* ---- commits ---- */
 
 /* A checkpoint whose deletes no longer fit the table can't be committed as it stands: it is given
@@ -891,6 +920,7 @@ void sink_free(sink_job *s) {
         committer_release(&s->committer);
     }
     keys_release(&s->keys);
+    buf_release(&s->notes);
     if (s->state != NULL && s->forget) {
         sink_state_remove(s->state);
     } else {

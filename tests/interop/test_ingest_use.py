@@ -86,7 +86,24 @@ def a_table_that_was_taken_back():
             shutil.rmtree(shop.path("st"))
 
 
-CASES = [pipes_and_a_state, an_idle_pipe_is_stopped, a_table_that_was_taken_back]
+def each_checkpoint_has_its_snapshot():
+    """--log json: with a state an event of each commit, with the number of its checkpoint; without one the checkpoint's event says it."""
+    with Workshop() as shop:
+        shop.write("a.ndjson", lines(range(1000)))
+        for name, options in (("ns.s", ["--state", "st"]), ("ns.n", [])):
+            answer = shop.tarn("ingest", name, "a.ndjson", "--create", "--log", "json", "--checkpoint-rows", "90", *options)
+            said = [json.loads(line) for line in answer.err.splitlines()]
+            made = {e["checkpoint"]: e for e in said if e["event"] == "checkpoint" and e["rows"] > 0}
+            told = [e for e in said if e["event"] == ("committed" if options else "checkpoint") and e["rows"] > 0]
+            equal([(e["checkpoint"], e["rows"]) for e in told], [(n, e["rows"]) for n, e in made.items()])
+            assert len(told) > 5, said
+            with open(shop.metadata(name)) as file:
+                equal([e["snapshot-id"] for e in told], [s["snapshot-id"] for s in json.load(file)["snapshots"]])
+            if options:
+                equal({e["snapshot-id"] for e in made.values()}, {None})
+
+
+CASES = [pipes_and_a_state, an_idle_pipe_is_stopped, a_table_that_was_taken_back, each_checkpoint_has_its_snapshot]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))
