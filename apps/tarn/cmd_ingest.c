@@ -40,6 +40,40 @@ static tarn_code check_inputs(const ingest *in) {
     return TARN_OK;
 }
 
+/* Options that would do nothing here were meant for something else. */
+static int check_effects(const ingest *in) {
+    const ingest_choices *o = &ingest_options;
+    const char *of_kafka = o->kafka_balance                ? "--kafka-balance"
+                           : o->kafka_group != NULL        ? "--kafka-group"
+                           : o->kafka_properties.count > 0 ? "--kafka-property"
+                           : o->kafka_wait != NULL         ? "--kafka-timeout"
+                           : o->schema_registry != NULL    ? "--schema-registry"
+                                                           : NULL;
+    if (of_kafka != NULL && !ingest_is_kafka(in)) {
+        return app_usage("%s goes with a kafka:// input", of_kafka);
+    }
+    if (o->accept_rollback && o->state == NULL) {
+        return app_usage("--accept-rollback goes with --state");
+    }
+    if (o->key != NULL && !o->upsert && !ingest_is_change_stream()) {
+        return app_usage("--key goes with --upsert, --op-column or --format debezium-json: without "
+                         "them rows are added, and take no other's place");
+    }
+    return 0;
+}
+
+/* What to do about an input that has more than the table. */
+static void add_hint(tarn_code code) {
+    tarn_error *err = &the_app.err;
+    if (code == TARN_INVALID && err->detail[0] == '\0' && !ingest_options.evolve &&
+        strstr(err->message, "was not in the schema") != NULL) {
+        snprintf(err->detail, sizeof err->detail,
+                 "--ignore-unknown leaves it out, --evolve makes it a column%s%s",
+                 ingest_options.op_column != NULL ? ", --op-column names another: " : "",
+                 ingest_options.op_column != NULL ? ingest_options.op_column : "");
+    }
+}
+
 static void release(ingest *in) {
     if (in->first.release != NULL) {
         in->first.release(&in->first);
@@ -89,6 +123,7 @@ static int finish(ingest *in, tarn_code code) {
         ingest_print_result(in);
         return 0;
     }
+    add_hint(code);
     int status = app_fail(code);
     /* with a state more may be read than committed by now */
     int64_t rows = ingest_options.state != NULL ? in->committed_rows : in->rows - in->waiting;
@@ -154,8 +189,9 @@ int cmd_ingest(int argc, char **argv) {
     in.table_name = args[0];
     in.inputs = args + 1;
     in.n_inputs = n - 1;
-    if (ingest_options.kafka_balance && !ingest_is_kafka(&in)) {
-        return app_usage("--kafka-balance goes with a kafka:// input");
+    status = check_effects(&in);
+    if (status != 0) {
+        return status;
     }
     prepare(&in);
     in.properties = app_properties_json(&ingest_options.properties);
@@ -165,8 +201,9 @@ int cmd_ingest(int argc, char **argv) {
         return TARN_INVALID;
     }
     tarn_code code = check_inputs(&in);
+    code = code == TARN_OK ? ingest_check_metrics() : code;
     code = code == TARN_OK ? ingest_open_table(&in) : code;
-    code = code == TARN_OK ? ingest_open_sink(&in) : code;
+    code = code == TARN_OK ? ingest_start_sink(&in) : code;
     code = code == TARN_OK ? ingest_run(&in) : code;
     return finish(&in, code);
 }

@@ -55,6 +55,8 @@ typedef struct ingest {
     bool rejects_failed; /* a row could not be set aside */
     bool unsettled;      /* a checkpoint may be on its way still */
     bool created;
+    bool found;        /* it was there, though --create asked for it */
+    bool goes_on;      /* from offsets of its state */
     bool streaming;    /* rows are waited for for a while only: the clock, or a signal, may call */
     long rejects_kept; /* bytes of rejects that belong to commits */
     int32_t rewinds;   /* one behind the other */
@@ -87,6 +89,8 @@ bool ingest_is_change_stream(void); /* rows come with kinds */
 /* ---- ingest_table.c ---- */
 tarn_code ingest_open_table(ingest *in);
 tarn_code ingest_open_sink(ingest *in);
+/* The first one. */
+tarn_code ingest_start_sink(ingest *in);
 /* Of the same state, with the table as it is now. */
 tarn_code ingest_reopen_sink(ingest *in);
 /* Columns of a batch that the table lacks are added to it, in a commit of its own. */
@@ -130,6 +134,8 @@ void ingest_mark_free(ingest *in);
 double ingest_seconds_since(const struct timespec *start);
 void ingest_show_progress(ingest *in);
 void ingest_end_progress(const ingest *in);
+/* Whether --metrics can be written, before there is anything to tell. */
+tarn_code ingest_check_metrics(void);
 /* After a checkpoint: --metrics and --log. */
 tarn_code ingest_report(ingest *in);
 /* Checkpoints that became snapshots, each with its own: --log, and with it --metrics. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ingest.h"
@@ -128,6 +129,28 @@ static tarn_code write_metrics(const ingest *in) {
     }
     free(name.data);
     free(t.data);
+    return code;
+}
+
+tarn_code ingest_check_metrics(void) {
+    const char *path = ingest_options.metrics;
+    struct stat there;
+    text name = {0};
+    if (path == NULL) {
+        return TARN_OK;
+    }
+    text_add(&name, "%s.tmp", path);
+    FILE *file = fopen(name.data, "wb");
+    bool ok = file != NULL && fclose(file) == 0;
+    if (ok && stat(path, &there) == 0 && S_ISDIR(there.st_mode)) {
+        errno = EISDIR;
+        ok = false;
+    }
+    tarn_code code = ok ? TARN_OK : metrics_error(path);
+    if (file != NULL) {
+        (void)unlink(name.data);
+    }
+    free(name.data);
     return code;
 }
 

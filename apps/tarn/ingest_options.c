@@ -6,10 +6,11 @@
 
 #include "ingest.h"
 
+#define NOT_SAID            (-1)
 #define DEFAULT_INTERVAL_MS 10000 /* of streams that do not end by themselves */
 #define KEYED_ROWS_A_MB     1600  /* of a checkpoint whose keys memory alone holds */
 
-ingest_choices ingest_options;
+ingest_choices ingest_options = {.checkpoint_rows = NOT_SAID, .writers = NOT_SAID};
 
 static const opt_spec INGEST_SPECS[] = {
     {"create", 0, OPT_FLAG, &ingest_options.create, "",
@@ -30,7 +31,7 @@ static const opt_spec INGEST_SPECS[] = {
     {"upsert", 0, OPT_FLAG, &ingest_options.upsert, "",
      "a row takes the place of the row with its key"},
     {"key", 'k', OPT_TEXT, &ingest_options.key, "COLUMNS",
-     "columns of the key (default: the identifier fields)"},
+     "with --upsert or a change stream: columns of the key\n(default: the identifier fields)"},
     {"deletes", 0, OPT_TEXT, &ingest_options.deletes, "KIND",
      "how rows are taken away: equality (no state; some engines\nrefuse such tables), position, or "
      "vector (format version 3);\ndefault: the table's property tarn.row-deletes"},
@@ -50,7 +51,8 @@ static const opt_spec INGEST_SPECS[] = {
     {"checkpoint-rows", 0, OPT_NUMBER, &ingest_options.checkpoint_rows, "N",
      "commit whenever at least N rows are waiting (default: once,\nat the end)"},
     {"checkpoint-interval", 0, OPT_TEXT, &ingest_options.interval, "TIME",
-     "commit what came every so often: 500ms, 10s, 5m\n(default with --follow: 10s)"},
+     "commit what came every so often: 500ms, 10s, 5m;\na bare number is seconds (default with "
+     "--follow: 10s)"},
     {"empty-commit-every", 0, OPT_NUMBER, &ingest_options.empty_commit_every, "N",
      "without rows, commit every N-th checkpoint (default: never)"},
     {"writers", 0, OPT_NUMBER, &ingest_options.writers, "N",
@@ -63,7 +65,7 @@ static const opt_spec INGEST_SPECS[] = {
     {"where", 'w', OPT_TEXT, &ingest_options.where, "FILTER",
      "with --mode overwrite: which rows are replaced"},
     {"branch", 0, OPT_TEXT, &ingest_options.branch, "NAME",
-     "commit to this branch instead of main"},
+     "commit to this branch instead of main; one that is not there\nis made, and that is said"},
     {"evolve", 0, OPT_FLAG, &ingest_options.evolve, "",
      "columns that the table lacks are added to it, and ints\nwidened, before rows that need it"},
     {"null-text", 0, OPT_TEXT, &ingest_options.null_text, "TEXT",
@@ -241,9 +243,22 @@ static int check_balance(void) {
     return 0;
 }
 
+/* A zero is no wish for the default. */
+static int check_numbers(void) {
+    ingest_choices *o = &ingest_options;
+    if (o->checkpoint_rows == 0 || o->writers == 0) {
+        return app_usage("--%s takes a number of 1 or more",
+                         o->writers == 0 ? "writers" : "checkpoint-rows");
+    }
+    o->checkpoint_rows = o->checkpoint_rows == NOT_SAID ? 0 : o->checkpoint_rows;
+    o->writers = o->writers == NOT_SAID ? 0 : o->writers;
+    return 0;
+}
+
 int ingest_check_options(int32_t n_inputs) {
     ingest_choices *o = &ingest_options;
-    int status = check_balance();
+    int status = check_numbers();
+    status = status == 0 ? check_balance() : status;
     status = status == 0 ? check_modes() : status;
     status = status == 0 ? check_bad_rows() : status;
     o->interval_ms = -1;

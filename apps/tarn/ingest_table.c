@@ -174,11 +174,12 @@ static tarn_code create_table(ingest *in, tarn_catalog_handle *catalog) {
     return code == TARN_CONFLICT ? TARN_OK : code; /* somebody else made it meanwhile */
 }
 
+/* A stream that goes on with its own table is the same command again. */
 static void warn_if_there(const ingest *in) {
     const ingest_choices *c = &ingest_options;
     bool asked = c->schema != NULL || c->partition_by != NULL || c->sort_by != NULL ||
                  c->identifiers != NULL || c->properties.count > 0;
-    if (asked && !the_app.quiet) {
+    if (asked && in->found && !the_app.quiet && !in->goes_on) {
         app_say("warning",
                 "table %s exists and stays as it is: the options of --create are not applied",
                 in->table_name);
@@ -218,6 +219,24 @@ static tarn_code read_schema(ingest *in) {
     return code;
 }
 
+/* A name that was mistyped looks like a new branch. */
+static tarn_code note_branch(const ingest *in) {
+    const char *branch = ingest_options.branch;
+    char *document = NULL;
+    if (branch == NULL || strcmp(branch, "main") == 0 || the_app.quiet) {
+        return TARN_OK;
+    }
+    tarn_code code = tarn_table_metadata_json(in->table, &document, &the_app.err);
+    json *metadata = code == TARN_OK ? json_read(document) : NULL;
+    if (metadata != NULL && json_at(json_at(metadata, "refs"), branch) == NULL) {
+        app_say("info", "branch %s of table %s did not exist; the first commit makes it", branch,
+                in->table_name);
+    }
+    json_free(metadata);
+    tarn_text_free(the_app.env, document);
+    return code;
+}
+
 tarn_code ingest_open_table(ingest *in) {
     tarn_catalog_handle *catalog;
     tarn_code code = app_catalog(&catalog);
@@ -226,7 +245,7 @@ tarn_code ingest_open_table(ingest *in) {
     }
     code = tarn_table_load(catalog, in->table_name, &in->table, &the_app.err);
     if (code == TARN_OK && ingest_options.create) {
-        warn_if_there(in);
+        in->found = true;
     } else if (code == TARN_NOT_FOUND && ingest_options.create) {
         code = create_table(in, catalog);
         if (code == TARN_OK) {
@@ -238,7 +257,28 @@ tarn_code ingest_open_table(ingest *in) {
         return app_error(code, "table %s did not exist (--create makes it from the data)",
                          in->table_name);
     }
-    return code == TARN_OK ? read_schema(in) : code;
+    code = code == TARN_OK ? read_schema(in) : code;
+    return code == TARN_OK ? note_branch(in) : code;
+}
+
+static tarn_code look_at_offsets(ingest *in) {
+    char *offsets = NULL;
+    tarn_code code = TARN_OK;
+    if (ingest_options.state != NULL) {
+        code = tarn_sink_offsets(in->sink, &offsets, &the_app.err);
+        in->goes_on = offsets != NULL;
+        tarn_text_free(the_app.env, offsets);
+    }
+    return code;
+}
+
+tarn_code ingest_start_sink(ingest *in) {
+    tarn_code code = ingest_open_sink(in);
+    code = code == TARN_OK ? look_at_offsets(in) : code;
+    if (code == TARN_OK) {
+        warn_if_there(in);
+    }
+    return code;
 }
 
 tarn_code ingest_open_sink(ingest *in) {

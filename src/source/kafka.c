@@ -90,10 +90,14 @@ tarn_code kafka_patience(const kafka_source *k, tarn_error *err) {
                    (double)most / 1000, k->trouble, more ? "; " : "", more ? k->detail : "");
 }
 
-/* How long one question may take. */
+/* How long one question may take: no longer than there is patience left. */
 static int ask_ms(const kafka_source *k) {
     int64_t most = patience_of(k);
-    return k->setup->follow || most < 0 || most > ASK_MS ? ASK_MS : (int)most;
+    if (k->setup->follow || most < 0) {
+        return ASK_MS;
+    }
+    most -= k->away_ms != 0 ? kafka_now_ms(k) - k->away_ms : 0;
+    return most > ASK_MS ? ASK_MS : most < 1 ? 1 : (int)most;
 }
 
 /* Connections that fail are told by errors too, once; here are the words for it. */
@@ -448,6 +452,7 @@ static tarn_code start(kafka_source *k, int64_t timeout_ms, tarn_error *err) {
     int64_t until = kafka_now_ms(k) + timeout_ms;
     while (!k->started) {
         bool again = false;
+        int64_t asked = kafka_now_ms(k);
         TRY(env_check_cancel(k->setup->env, err));
         TRY(find_partitions(k, false, &again, err));
         if (k->failed.code != TARN_OK) {
@@ -461,7 +466,8 @@ static tarn_code start(kafka_source *k, int64_t timeout_ms, tarn_error *err) {
             kafka_came(k);
             continue;
         }
-        (void)rd_kafka_poll(k->rk, 0); /* what went wrong is told */
+        (void)rd_kafka_poll(k->rk, 0);                        /* what went wrong is told */
+        k->away_ms = k->away_ms > asked ? asked : k->away_ms; /* not since the question was over */
         TRY(kafka_patience(k, err));
         if (timeout_ms >= 0 && kafka_now_ms(k) >= until) {
             break;

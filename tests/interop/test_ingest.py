@@ -238,12 +238,12 @@ def an_absent_broker():
     with Workshop() as shop:
         shop.tarn("create", "ns.t", "id long")
         start = time.monotonic()
-        answer = shop.tarn("ingest", "ns.t", "kafka://127.0.0.1:1/events", "--kafka-timeout", "1500ms", check=False)
+        answer = shop.tarn("ingest", "ns.t", "kafka://127.0.0.1:1/events", "--kafka-timeout", "4s", check=False)
         if "Kafka was not built in" in answer.err:
             return
         equal(answer.status, 7)
         must_refuse(answer, "127.0.0.1:1", "events", "refused")
-        assert time.monotonic() - start < 30, "it took %.1f s" % (time.monotonic() - start)
+        assert time.monotonic() - start < 7.5, "it took %.1f s" % (time.monotonic() - start)
         must_refuse(shop.tarn("ingest", "ns.t", "kafka://127.0.0.1:1/events", "--kafka-timeout", "soon", check=False), "--kafka-timeout")
         process = subprocess.Popen([harness.binary(), "ingest", "ns.t", "kafka://127.0.0.1:1/events", "--follow"], cwd=shop.folder,
                                    stderr=subprocess.PIPE, text=True)

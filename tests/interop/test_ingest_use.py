@@ -103,7 +103,47 @@ def each_checkpoint_has_its_snapshot():
                 equal({e["snapshot-id"] for e in made.values()}, {None})
 
 
-CASES = [pipes_and_a_state, an_idle_pipe_is_stopped, a_table_that_was_taken_back, each_checkpoint_has_its_snapshot]
+def metrics_that_cannot_be_written():
+    """An error before anything is made or committed, so that running it again doubles nothing."""
+    with Workshop() as shop:
+        shop.write("a.ndjson", lines([1, 2]))
+        os.mkdir(shop.path("folder"))
+        for path in ("none/m.txt", "folder"):
+            must_refuse(shop.tarn("ingest", "ns.t", "a.ndjson", "--create", "--metrics", path, check=False), "metrics file", path)
+            assert not os.path.exists(shop.path("tarn.db")), "a catalog was made"
+
+
+def options_without_effect():
+    """What would do nothing, or something else than was meant, is refused and says where it belongs."""
+    with Workshop() as shop:
+        shop.write("a.ndjson", lines([1, 2]))
+        shop.tarn("create", "ns.t", "id long")
+        for options, words in ((["--key", "id"], ["--key", "--upsert", "--op-column"]), (["--kafka-group", "g"], ["--kafka-group", "kafka://"]),
+                               (["--kafka-timeout", "3s"], ["--kafka-timeout", "kafka://"]), (["--accept-rollback"], ["--accept-rollback", "--state"]),
+                               (["--writers", "0"], ["--writers", "1 or more"]), (["--checkpoint-rows", "0"], ["--checkpoint-rows", "1 or more"])):
+            must_refuse(shop.tarn("ingest", "ns.t", "a.ndjson", *options, check=False), *words)
+        equal(ids(shop), [])
+
+
+def messages_say_what_to_do():
+    with Workshop() as shop:
+        shop.write("a.ndjson", '{"id": 1, "op": "I"}\n')
+        shop.write("a.csv", "id,op\n1,I\n")
+        shop.tarn("create", "ns.t", "id long not null")
+        for name in ("a.ndjson", "a.csv"):
+            must_refuse(shop.tarn("ingest", "ns.t", name, check=False), "op was not in the schema", "--ignore-unknown", "--evolve")
+            must_refuse(shop.tarn("ingest", "ns.t", name, "--op-column", "opx", "--key", "id", "--deletes", "equality", check=False), "opx")
+        shop.write("b.ndjson", lines([1]))
+        assert "branch mian" in shop.tarn("ingest", "ns.t", "b.ndjson", "--branch", "mian").err
+        assert "branch mian" not in shop.tarn("ingest", "ns.t", "b.ndjson", "--branch", "mian").err
+        for said in (False, False, True):  # made, gone on with, and by another
+            name = "st2" if said else "st"
+            answer = shop.tarn("ingest", "ns.u", "b.ndjson", "--create", "--schema", "id long", "--state", name)
+            equal("not applied" in answer.err, said)
+
+
+CASES = [pipes_and_a_state, an_idle_pipe_is_stopped, a_table_that_was_taken_back, each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written,
+         options_without_effect, messages_say_what_to_do]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))
