@@ -229,6 +229,12 @@ static const char *path_in(const char *uri) {
                                             : path;
 }
 
+tarn_code app_file_code(int os_code) {
+    return os_code == ENOENT || os_code == ENOTDIR ? TARN_NOT_FOUND
+           : os_code == EACCES || os_code == EPERM ? TARN_DENIED
+                                                   : TARN_IO;
+}
+
 /* Opening makes a database: a mistyped name must not leave one behind. */
 static tarn_code check_there(const char *uri) {
     struct stat info;
@@ -237,6 +243,7 @@ static tarn_code check_there(const char *uri) {
         return app_error(TARN_INVALID, "catalog %s names no path", uri);
     }
     if (stat(path, &info) != 0) {
+        the_app.new_catalog = the_app.makes && errno == ENOENT ? path : NULL;
         return the_app.makes || the_app.only_looks || errno != ENOENT
                    ? TARN_OK
                    : app_error(
@@ -268,10 +275,54 @@ static const char *as_empty(const char *uri) {
     return folder;
 }
 
+/* The address of the catalog that was chosen, with what goes with it. */
+static tarn_code choose_catalog(tarn_catalog_options *options, app_properties *properties,
+                                const char **out) {
+    const char *uri = the_app.catalog_uri != NULL ? the_app.catalog_uri : getenv("TARN_CATALOG");
+    if (uri == NULL) {
+        uri = "sqlite:./tarn.db";
+    } else if (!has_scheme(uri)) {
+        const char *warehouse = NULL;
+        const char *found = NULL;
+        if (!app_pyiceberg(uri, &found, &warehouse, properties)) {
+            return app_error(
+                TARN_INVALID,
+                "\"%s\" is no catalog: give sqlite:PATH, dir:PATH, postgresql://..., http://..., "
+                "https://... or a name from .pyiceberg.yaml",
+                app_shown_uri(uri));
+        }
+        options->name = uri;
+        options->warehouse = options->warehouse != NULL ? options->warehouse : warehouse;
+        uri = found;
+    }
+    uri = plain_uri(uri);
+    if (uri == NULL) {
+        return app_error(TARN_NOMEM, "out of memory");
+    }
+    if (!has_scheme(uri)) {
+        return app_error(
+            TARN_UNSUPPORTED,
+            "catalog %s of .pyiceberg.yaml is %s; SQLite, PostgreSQL and REST ones can be "
+            "opened",
+            options->name, app_shown_uri(uri));
+    }
+    *out = uri;
+    return is_local(uri) ? check_there(uri) : TARN_OK;
+}
+
+tarn_code app_check_catalog(void) {
+    tarn_catalog_options options = TARN_CATALOG_OPTIONS_INIT;
+    app_properties properties = {0};
+    const char *uri = NULL;
+    tarn_code code = split_moved();
+    code = code == TARN_OK ? take_properties(&properties) : code;
+    return code == TARN_OK ? choose_catalog(&options, &properties, &uri) : code;
+}
+
 tarn_code app_catalog(tarn_catalog_handle **out) {
     tarn_catalog_options options = TARN_CATALOG_OPTIONS_INIT;
-    const char *uri = the_app.catalog_uri != NULL ? the_app.catalog_uri : getenv("TARN_CATALOG");
     app_properties properties = {0};
+    const char *uri = NULL;
     if (the_app.catalog != NULL) {
         *out = the_app.catalog;
         return TARN_OK;
@@ -287,38 +338,14 @@ tarn_code app_catalog(tarn_catalog_handle **out) {
     options.moved_to = the_app.moved_to;
     options.warehouse = the_app.warehouse;
     options.no_sync = the_app.no_sync;
-    if (uri == NULL) {
-        uri = "sqlite:./tarn.db";
-    } else if (!has_scheme(uri)) {
-        const char *warehouse = NULL;
-        const char *found = NULL;
-        if (!app_pyiceberg(uri, &found, &warehouse, &properties)) {
-            return app_error(
-                TARN_INVALID,
-                "\"%s\" is no catalog: give sqlite:PATH, dir:PATH, postgresql://..., http://..., "
-                "https://... or a name from .pyiceberg.yaml",
-                app_shown_uri(uri));
-        }
-        options.name = uri;
-        options.warehouse = options.warehouse != NULL ? options.warehouse : warehouse;
-        uri = found;
-    }
-    uri = plain_uri(uri);
-    if (uri == NULL) {
-        return app_error(TARN_NOMEM, "out of memory");
-    }
-    if (!has_scheme(uri)) {
-        return app_error(
-            TARN_UNSUPPORTED,
-            "catalog %s of .pyiceberg.yaml is %s; SQLite, PostgreSQL and REST ones can be "
-            "opened",
-            options.name, app_shown_uri(uri));
+    code = choose_catalog(&options, &properties, &uri);
+    if (code != TARN_OK) {
+        return code;
     }
     options.properties_json = properties_json(&properties);
-    code = is_local(uri) ? check_there(uri) : TARN_OK;
-    uri = code == TARN_OK && the_app.only_looks && is_local(uri) ? as_empty(uri) : uri;
-    if (code != TARN_OK || uri == NULL) {
-        return code != TARN_OK ? code : app_error(TARN_NOMEM, "out of memory");
+    uri = the_app.only_looks && is_local(uri) ? as_empty(uri) : uri;
+    if (uri == NULL) {
+        return app_error(TARN_NOMEM, "out of memory");
     }
     code = tarn_catalog_open(the_app.env, uri, &options, &the_app.catalog, &the_app.err);
     *out = the_app.catalog;

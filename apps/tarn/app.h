@@ -26,6 +26,7 @@ typedef struct app {
     bool log_json;                /* what is said on standard error is a JSON object a line */
     bool only_looks;              /* it changes nothing: a catalog that is not there is empty */
     bool makes;                   /* the command may make the catalog where there is none */
+    const char *new_catalog;      /* path where there was none when it was opened; else NULL */
     tarn_catalog_handle *catalog; /* opened when first needed */
     void **kept;                  /* freed by app_close */
     size_t n_kept;
@@ -44,6 +45,8 @@ void app_say_list(const char *command, const char *event, const char *fmt, va_li
 int app_fail(tarn_code code);
 /* Fills the_app.err; code. */
 tarn_code app_error(tarn_code code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The kind of error that errno is of a file that was named: NOT_FOUND, DENIED, else IO. */
+tarn_code app_file_code(int os_code);
 /* Memory that lives as long as the command: frees ptr in app_close. Returns ptr. */
 void *app_keep(void *ptr);
 /* Makes the env and catches signals; exit status. */
@@ -52,6 +55,8 @@ int app_start(void);
 int app_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* OK or an error in the_app.err. */
 tarn_code app_catalog(tarn_catalog_handle **out);
+/* Whether what names the catalog is of a kind that can be opened, without opening it. */
+tarn_code app_check_catalog(void);
 /* Table by "ns.name", path or URI. metadata_table (may be NULL) gets the last part of
  * "ns.name.snapshots" where no such table exists but ns.name does. */
 tarn_code app_table(const char *name, tarn_table **out, const char **metadata_table);

@@ -24,10 +24,8 @@ static tarn_code check_inputs(const ingest *in) {
             continue;
         }
         if (stat(path, &input) != 0 || access(path, R_OK) != 0) {
-            return app_error(errno == EACCES   ? TARN_DENIED
-                             : errno == ENOENT ? TARN_NOT_FOUND
-                                               : TARN_IO,
-                             "file %s could not be opened: %s", path, strerror(errno));
+            return app_error(app_file_code(errno), "file %s could not be opened: %s", path,
+                             strerror(errno));
         }
         if (there && input.st_dev == rejects.st_dev && input.st_ino == rejects.st_ino) {
             return app_error(TARN_INVALID, "--rejects %s would overwrite an input", path);

@@ -16,7 +16,9 @@
 #include "app.h"
 #include "commands.h"
 
-#define TEXT_BYTES (1 << 20)
+#define TEXT_BYTES   (1 << 20)
+#define MOST         1000000000 /* of any number that is given */
+#define ACCESS_WORDS "access file"
 
 static struct {
     const char *config, *listen, *name, *access, *access_log, *allowed, *tls_cert, *tls_key;
@@ -30,16 +32,20 @@ static const opt_spec SERVE_SPECS[] = {
     {"config", 0, OPT_TEXT, &serve_options.config, "FILE",
      "options as lines \"name = value\"; the command line and\n$TARN_SERVE_NAME come before them"},
     {"check-config", 0, OPT_FLAG, &serve_options.check_config, "",
-     "print what was given, without secrets, and end"},
+     "look at what was given without opening anything, print it\nwithout secrets, and end"},
     {"listen", 'l', OPT_TEXT, &serve_options.listen, "HOST:PORT",
      "where to listen (default 127.0.0.1:8181; port 0: any)"},
     {"name", 0, OPT_TEXT, &serve_options.name, "WAREHOUSE",
-     "the warehouse name that clients must give (default: any)"},
+     "the warehouse's name: clients that give another one are refused\n(default: any; none is "
+     "always "
+     "taken)"},
     {"access", 0, OPT_TEXT, &serve_options.access, "FILE",
      "who may do what: clients, tokens and roles by namespace, JSON\n(default: everybody "
      "everything, on this machine only)"},
     {"allow-location", 0, OPT_TEXT, &serve_options.allowed, "PATHS",
-     "where clients may put tables besides the warehouse, comma\nseparated; / is anywhere"},
+     "where clients may put tables besides the warehouse: absolute\npaths or URIs, comma "
+     "separated; "
+     "/ is anywhere"},
     {"access-log", 0, OPT_TEXT, &serve_options.access_log, "FILE",
      "one line of JSON for each request; - is stderr"},
     {"tls-cert", 0, OPT_TEXT, &serve_options.tls_cert, "FILE",
@@ -95,7 +101,7 @@ static tarn_code open_log(FILE **out) {
     *out =
         strcmp(serve_options.access_log, "-") == 0 ? stderr : fopen(serve_options.access_log, "ae");
     return *out != NULL ? TARN_OK
-                        : app_error(TARN_IO, "access log %s could not be opened: %s",
+                        : app_error(app_file_code(errno), "access log %s could not be opened: %s",
                                     serve_options.access_log, strerror(errno));
 }
 
@@ -125,8 +131,12 @@ static tarn_code read_text(const char *what, const char *path, bool is_secret, c
     size_t len = 0;
     FILE *file = fopen(path, "re");
     if (file == NULL || fstat(fileno(file), &info) != 0) {
-        return app_error(TARN_INVALID, "%s %s could not be opened: %s", what, path,
-                         strerror(errno));
+        tarn_code code = app_error(app_file_code(errno), "%s %s could not be opened: %s", what,
+                                   path, strerror(errno));
+        if (file != NULL) {
+            fclose(file);
+        }
+        return code;
     }
     char *text = calloc(1, TEXT_BYTES + 1);
     if (text != NULL) {
@@ -188,6 +198,13 @@ static tarn_code name_files(tarn_code code) {
         code = app_error(code, "--tls-cert %s, --tls-key %s: %s", serve_options.tls_cert,
                          serve_options.tls_key, why);
     }
+    if (code == TARN_INVALID && serve_options.access != NULL &&
+        strncmp(the_app.err.message, ACCESS_WORDS, sizeof ACCESS_WORDS - 1) == 0) {
+        tarn_error said = the_app.err;
+        code = app_error(code, ACCESS_WORDS " %s%s", serve_options.access,
+                         said.message + sizeof ACCESS_WORDS - 1);
+        memcpy(the_app.err.detail, said.detail, sizeof said.detail);
+    }
     return code;
 }
 
@@ -203,34 +220,43 @@ static const char *shown(const opt_spec *spec, const char *text) {
     return strcmp(spec->name, "catalog") == 0 ? app_shown_uri(text) : text;
 }
 
-/* The command line, then what it left open; -1 and the exit status where that is all. */
-static int take_options(int argc, char **argv, int *status) {
-    const char **args = app_keep(calloc((size_t)argc + 1, sizeof *args));
-    int n = args != NULL ? opt_parse(&serve_command, argc, argv, args) : -1;
-    *status = n == -2 ? 0 : TARN_INVALID;
-    if (n < 0) {
-        return -1;
-    }
-    const char *config =
-        serve_options.config != NULL ? serve_options.config : getenv("TARN_SERVE_CONFIG");
-    if (!opt_fill(&serve_command, "TARN_SERVE", config)) {
-        return -1;
-    }
-    if (serve_options.check_config) {
-        opt_print_given(&serve_command, shown);
-        *status = 0;
-        return -1;
-    }
-    *status = app_start();
-    return *status == 0 ? 0 : -1;
-}
-
 static bool is_loopback(const char *listen) {
     return listen == NULL || strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0 ||
            strncmp(listen, "localhost:", 10) == 0;
 }
 
+/* Numbers that were given say something: none of them may be nothing. */
+static int check_numbers(void) {
+    for (size_t i = 0; i < sizeof SERVE_SPECS / sizeof SERVE_SPECS[0]; i++) {
+        const opt_spec *spec = &SERVE_SPECS[i];
+        const int64_t *number = spec->value;
+        if (spec->kind == OPT_NUMBER && opt_from(spec) != OPT_DEFAULT &&
+            (*number < 1 || *number > MOST)) {
+            return app_usage("--%s takes a number from 1 to %d, not %lld", spec->name, MOST,
+                             (long long)*number);
+        }
+    }
+    return 0;
+}
+
+static bool is_address(const char *listen) {
+    const char *colon = strrchr(listen, ':');
+    char *end = NULL;
+    errno = 0;
+    long port = colon != NULL && colon > listen && colon[1] >= '0' && colon[1] <= '9'
+                    ? strtol(colon + 1, &end, 10)
+                    : -1;
+    return port >= 0 && port <= 65535 && *end == '\0';
+}
+
 static int check_options(void) {
+    int status = check_numbers();
+    if (status != 0) {
+        return status;
+    }
+    if (serve_options.listen != NULL && !is_address(serve_options.listen)) {
+        return app_usage("--listen %s is no HOST:PORT", serve_options.listen);
+    }
     if ((serve_options.tls_cert != NULL) != (serve_options.tls_key != NULL)) {
         return app_usage("--tls-cert and --tls-key go together");
     }
@@ -247,6 +273,26 @@ static int check_options(void) {
                          serve_options.listen);
     }
     return 0;
+}
+
+/* The command line, then what it left open; -1 and the exit status where that is all. */
+static int take_options(int argc, char **argv, int *status) {
+    const char **args = app_keep(calloc((size_t)argc + 1, sizeof *args));
+    int n = args != NULL ? opt_parse(&serve_command, argc, argv, args) : -1;
+    *status = n == -2 ? 0 : TARN_INVALID;
+    if (n < 0) {
+        return -1;
+    }
+    const char *config =
+        serve_options.config != NULL ? serve_options.config : getenv("TARN_SERVE_CONFIG");
+    *status = opt_fill(&serve_command, "TARN_SERVE", config);
+    if (*status == 0) {
+        *status = check_options();
+    }
+    if (*status == 0) {
+        *status = app_start();
+    }
+    return *status == 0 ? 0 : -1;
 }
 
 /* Tells systemd how it goes (sd_notify(3)); without it, nothing. */
@@ -297,26 +343,53 @@ static void run_until_signal(tarn_service *service, FILE *log, const sigset_t *s
     notify("STOPPING=1");
 }
 
+static void fill_options(tarn_service_options *o) {
+    o->listen = serve_options.listen;
+    o->allowed_locations = serve_options.allowed;
+    o->warehouse = serve_options.name;
+    o->intake_dir = serve_options.intake;
+    o->intake_interval_ms = (uint32_t)serve_options.intake_interval;
+    o->intake_bytes = (uint64_t)serve_options.intake_mb << 20;
+    o->connections = (uint32_t)serve_options.connections;
+    o->timeout_s = (uint32_t)serve_options.timeout;
+    o->request_timeout_s = (uint32_t)serve_options.request_timeout;
+    o->body_bytes = (uint64_t)serve_options.body_mb << 20;
+}
+
+/* --check-config: all that can be looked at without opening it. */
+static int check_config(void) {
+    serve_files files;
+    tarn_service_options o = TARN_SERVICE_OPTIONS_INIT;
+    fill_options(&o);
+    the_app.makes = true;
+    tarn_code code = read_files(&files, &o);
+    code = code == TARN_OK ? name_files(tarn_service_check(the_app.env, &o, &the_app.err)) : code;
+    code = code == TARN_OK ? app_check_catalog() : code;
+    free_files(&files);
+    if (code != TARN_OK) {
+        return app_fail(code);
+    }
+    opt_print_given(&serve_command, shown);
+    return 0;
+}
+
 static tarn_code start_service(FILE *log, tarn_service **out) {
     tarn_catalog_handle *catalog;
     serve_files files;
     tarn_service_options o = TARN_SERVICE_OPTIONS_INIT;
+    fill_options(&o);
     the_app.makes = true;
-    o.listen = serve_options.listen;
-    o.allowed_locations = serve_options.allowed;
-    o.warehouse = serve_options.name;
-    o.intake_dir = serve_options.intake;
-    o.intake_interval_ms = (uint32_t)serve_options.intake_interval;
-    o.intake_bytes = (uint64_t)serve_options.intake_mb << 20;
-    o.connections = (uint32_t)serve_options.connections;
-    o.timeout_s = (uint32_t)serve_options.timeout;
-    o.request_timeout_s = (uint32_t)serve_options.request_timeout;
-    o.body_bytes = (uint64_t)serve_options.body_mb << 20;
     o.log = log != NULL ? log_line : NULL;
     o.log_ctx = log;
     tarn_code code = read_files(&files, &o);
+    if (code == TARN_OK) { /* before a catalog is made for it */
+        code = name_files(tarn_service_check(the_app.env, &o, &the_app.err));
+    }
     if (code == TARN_OK) {
         code = app_catalog(&catalog);
+    }
+    if (code == TARN_OK && the_app.new_catalog != NULL) { /* a mistyped name has no tables */
+        app_say("info", "there was no catalog at %s: a new one was made", the_app.new_catalog);
     }
     if (code == TARN_OK) {
         code = name_files(tarn_service_start(catalog, &o, out, &the_app.err));
@@ -333,9 +406,8 @@ int cmd_serve(int argc, char **argv) {
     if (take_options(argc, argv, &status) < 0) {
         return status;
     }
-    status = check_options();
-    if (status != 0) {
-        return status;
+    if (serve_options.check_config) {
+        return check_config();
     }
     /* before any thread, so that all of them leave these to this one */
     sigemptyset(&signals);

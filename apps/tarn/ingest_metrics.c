@@ -108,10 +108,8 @@ static text make_metrics(const ingest *in) {
 }
 
 static tarn_code metrics_error(const char *path) {
-    return app_error(errno == EACCES   ? TARN_DENIED
-                     : errno == ENOENT ? TARN_NOT_FOUND
-                                       : TARN_IO,
-                     "metrics file %s could not be written: %s", path, strerror(errno));
+    return app_error(app_file_code(errno), "metrics file %s could not be written: %s", path,
+                     strerror(errno));
 }
 
 /* Under another name first: a reader sees the one or the other whole. */

@@ -46,11 +46,8 @@ bool ingest_was_stopped(void) {
 /* ---- bad rows ---- */
 
 tarn_code ingest_rejects_error(void) {
-    return app_error(errno == EACCES   ? TARN_DENIED
-                     : errno == ENOENT ? TARN_NOT_FOUND
-                                       : TARN_IO,
-                     "rejects file %s could not be written: %s", ingest_options.rejects,
-                     strerror(errno));
+    return app_error(app_file_code(errno), "rejects file %s could not be written: %s",
+                     ingest_options.rejects, strerror(errno));
 }
 
 /* Its folder has a new name; where one may write but not read there is no way to sync it. */

@@ -229,7 +229,9 @@ int opt_parse(const opt_command *command, int argc, char **argv, const char **ar
         }
     }
     if (n < command->min_args || (command->max_args >= 0 && n > command->max_args)) {
-        complain(command, "takes %s (see tarn %s --help)", command->usage, command->name);
+        complain(command, "takes %s (see tarn %s --help)",
+                 command->usage[0] != '\0' ? command->usage : "options and no arguments",
+                 command->name);
         return -1;
     }
     return n;

@@ -63,8 +63,9 @@ const opt_spec *opt_at(const opt_command *command, size_t i);
  * "takes a number". */
 const char *opt_store(const opt_spec *spec, const char *text, opt_origin from);
 /* Values for what the command line left open: of the environment (PREFIX_NAME, in capitals), then
- * of a file of lines "name = value" (path NULL: none). False after a message on stderr. */
-bool opt_fill(const opt_command *command, const char *prefix, const char *path);
+ * of a file of lines "name = value # comment" (path NULL: none). 0, or the exit status after a
+ * message on stderr. Variables that begin so and are no option's are told. */
+int opt_fill(const opt_command *command, const char *prefix, const char *path);
 /* What has a value, as lines of such a file that say where it is from. shown: what may be told of a
  * text. */
 void opt_print_given(const opt_command *command,

@@ -4,17 +4,55 @@
  * Invariants: 1 an option that the command line gave is left alone, one that the environment gave
  * is not taken from the file; 2 a file with one wrong line is refused, by its name and line. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app.h"
+
+extern char **environ;
 
 /* What says where to look, or to do something else instead. */
 static bool is_for_command_line(const opt_spec *spec) {
     return strcmp(spec->name, "help") == 0 || strcmp(spec->name, "check-config") == 0 ||
            strcmp(spec->name, "config") == 0;
+}
+
+static void variable_name(const char *prefix, const opt_spec *spec, char *name, size_t size) {
+    snprintf(name, size, "%s_%s", prefix, spec->name);
+    for (char *c = name; *c != '\0'; c++) {
+        *c = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
+    }
+}
+
+/* Whether it is an option's, or one of those that Kubernetes sets for a service of this name. */
+static bool is_known_variable(const opt_command *command, const char *prefix, const char *given) {
+    char name[128];
+    size_t len = strcspn(given, "=");
+    const char *rest = given + strlen(prefix) + 1;
+    const opt_spec *spec;
+    for (size_t i = 0; (spec = opt_at(command, i)) != NULL; i++) {
+        variable_name(prefix, spec, name, sizeof name);
+        if (strlen(name) == len && strncmp(name, given, len) == 0) {
+            return strcmp(spec->name, "help") != 0 && strcmp(spec->name, "check-config") != 0;
+        }
+    }
+    return strncmp(rest, "SERVICE_", 8) == 0 || strncmp(rest, "PORT=", 5) == 0 ||
+           strncmp(rest, "PORT_", 5) == 0;
+}
+
+static void tell_unknown_variables(const opt_command *command, const char *prefix) {
+    size_t len = strlen(prefix);
+    for (char **v = environ; *v != NULL; v++) {
+        if (strncmp(*v, prefix, len) == 0 && (*v)[len] == '_' &&
+            !is_known_variable(command, prefix, *v)) {
+            app_say("warning", "$%.*s is no option of tarn %s and is passed over",
+                    (int)strcspn(*v, "="), *v, command->name);
+        }
+    }
 }
 
 static bool fill_from_environment(const opt_command *command, const char *prefix) {
@@ -24,10 +62,7 @@ static bool fill_from_environment(const opt_command *command, const char *prefix
         if (opt_from(spec) != OPT_DEFAULT || is_for_command_line(spec)) {
             continue;
         }
-        snprintf(name, sizeof name, "%s_%s", prefix, spec->name);
-        for (char *c = name; *c != '\0'; c++) {
-            *c = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
-        }
+        variable_name(prefix, spec, name, sizeof name);
         const char *value = getenv(name);
         const char *why =
             value != NULL && value[0] != '\0' ? opt_store(spec, value, OPT_ENVIRONMENT) : NULL;
@@ -97,6 +132,27 @@ static bool refuse_name(const config_file *file, const char *name) {
                : refuse_line(file, "there is no option \"%s\"", name);
 }
 
+/* Takes a comment off the end of a value, and one pair of quotes, in which # is no comment. NULL:
+ * what is between the quotes does not end, or something comes after it. */
+static char *plain_value(char *text) {
+    char quote = text[0];
+    if (quote == '"' || quote == '\'') {
+        char *end = strchr(text + 1, quote);
+        const char *rest = end != NULL ? trim(end + 1) : "?";
+        if (end == NULL || (rest[0] != '\0' && rest[0] != '#')) {
+            return NULL;
+        }
+        *end = '\0';
+        return text + 1;
+    }
+    for (char *c = text; *c != '\0'; c++) {
+        if (*c == '#' && (c == text || c[-1] == ' ' || c[-1] == '\t')) {
+            *c = '\0';
+        }
+    }
+    return trim(text);
+}
+
 static bool take_line(config_file *file, char *line) {
     char *text = trim(line);
     if (text[0] == '\0' || text[0] == '#') {
@@ -108,13 +164,16 @@ static bool take_line(config_file *file, char *line) {
     }
     *equals = '\0';
     const char *name = trim(text);
-    char *value = trim(equals + 1);
+    char *value = plain_value(trim(equals + 1));
     const opt_spec *spec = opt_find(file->command, name, strlen(name), '\0');
     if (spec == NULL || is_for_command_line(spec)) {
         return refuse_name(file, name);
     }
     if (was_seen(file, spec) && spec->kind != OPT_LIST) {
         return refuse_line(file, "%s was given before", name);
+    }
+    if (value == NULL) {
+        return refuse_line(file, "the quotes of %s do not end, or more comes after them", name);
     }
     if (value[0] == '\0') {
         return refuse_line(file, "%s has no value", name);
@@ -126,7 +185,7 @@ static bool take_line(config_file *file, char *line) {
     return why == NULL || refuse_line(file, "%s %s, not \"%s\"", name, why, value);
 }
 
-static bool fill_from_file(const opt_command *command, const char *path) {
+static int fill_from_file(const opt_command *command, const char *path) {
     config_file file = {.command = command, .path = path};
     char *line = NULL;
     size_t cap = 0;
@@ -134,8 +193,9 @@ static bool fill_from_file(const opt_command *command, const char *path) {
     bool whole = true;
     FILE *in = fopen(path, "re");
     if (in == NULL) {
-        fprintf(stderr, "tarn %s: configuration %s could not be opened\n", command->name, path);
-        return false;
+        (void)app_error(app_file_code(errno), "configuration %s could not be opened: %s", path,
+                        strerror(errno));
+        return app_fail(the_app.err.code);
     }
     while (whole && (len = getline(&line, &cap, in)) >= 0) {
         file.line++;
@@ -143,17 +203,22 @@ static bool fill_from_file(const opt_command *command, const char *path) {
                                             : refuse_line(&file, "this line holds a NUL");
     }
     if (whole && ferror(in)) {
-        fprintf(stderr, "tarn %s: configuration %s could not be read\n", command->name, path);
-        whole = false;
+        (void)app_error(TARN_IO, "configuration %s could not be read: %s", path, strerror(errno));
+        free(line);
+        fclose(in);
+        return app_fail(TARN_IO);
     }
     free(line);
     fclose(in);
-    return whole;
+    return whole ? 0 : TARN_INVALID;
 }
 
-bool opt_fill(const opt_command *command, const char *prefix, const char *path) {
-    return fill_from_environment(command, prefix) &&
-           (path == NULL || fill_from_file(command, path));
+int opt_fill(const opt_command *command, const char *prefix, const char *path) {
+    if (!fill_from_environment(command, prefix)) {
+        return TARN_INVALID;
+    }
+    tell_unknown_variables(command, prefix);
+    return path != NULL ? fill_from_file(command, path) : 0;
 }
 
 static void print_setting(const opt_spec *spec, const char *value) {

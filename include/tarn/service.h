@@ -23,8 +23,8 @@ typedef struct tarn_service_options {
     /* One line of JSON for each request, on any thread; NULL: none. @keep */
     void (*log)(void *ctx, const char *line);
     void *log_ctx; /* @keep */
-    /* Places where clients may put tables besides the warehouse, comma separated; "/" is anywhere.
-     * NULL: none. @borrow */
+    /* Places where clients may put tables besides the warehouse: absolute paths or URIs, comma
+     * separated; "/" is anywhere. NULL: none. @borrow */
     const char *allowed_locations;
     /* Seconds in which a request has to come, or an answer to be taken, besides its bytes, for
      * which a slow line is enough; 0: 60 */
@@ -50,6 +50,12 @@ TARN_API TARN_MUST_USE tarn_code
 tarn_service_start(tarn_catalog_handle *catalog,        /* @keep */
                    const tarn_service_options *options, /* @borrow, may be NULL */
                    tarn_service **out,                  /* @give: tarn_service_stop */
+                   tarn_error *err /* @borrow, may be NULL */);
+/* What can be said of options before anything is opened: the address, the access file, the places
+ * and the keys of HTTPS. INVALID: what is wrong. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_service_check(tarn_env *env,                       /* @borrow */
+                   const tarn_service_options *options, /* @borrow, may be NULL */
                    tarn_error *err /* @borrow, may be NULL */);
 /* Who may do what (access_json) and the keys of HTTPS anew, for connections and requests to come;
  * of the options only these are read, and only where the service was started with such. Tokens that

@@ -43,6 +43,42 @@ static tarn_service_options known_options(const tarn_service_options *options) {
     return o;
 }
 
+static tarn_code read_options(const tarn_service_options *o, char host[256], service_options *inner,
+                              tarn_error *err) {
+    tarn_code code = TARN_OK;
+    memset(inner, 0, sizeof *inner);
+    if ((o->tls_cert_pem != NULL) != (o->tls_key_pem != NULL)) {
+        return err_set(err, TARN_INVALID, "HTTPS takes a certificate and a key, not one of them");
+    }
+    TRY(parse_listen(o->listen, host, &inner->port, err));
+    inner->host = host;
+    inner->connections = o->connections;
+    inner->timeout_s = o->timeout_s;
+    inner->body_bytes = (size_t)o->body_bytes;
+    inner->warehouse = str_of(o->warehouse);
+    inner->access = str_of(o->access_json);
+    inner->allowed = str_of(o->allowed_locations);
+    inner->request_timeout_s = o->request_timeout_s;
+    inner->tls_cert = str_of(o->tls_cert_pem);
+    inner->tls_key = str_of(o->tls_key_pem);
+    inner->intake_dir = o->intake_dir;
+    inner->intake_interval_ms = o->intake_interval_ms;
+    inner->intake_bytes = o->intake_bytes;
+    inner->log = o->log;
+    inner->log_ctx = o->log_ctx;
+done:
+    return code;
+}
+
+tarn_code tarn_service_check(tarn_env *env, const tarn_service_options *options, tarn_error *err) {
+    API_ERROR(err);
+    tarn_service_options o = known_options(options);
+    service_options inner;
+    char host[256];
+    tarn_code code = read_options(&o, host, &inner, err);
+    return code == TARN_OK ? service_check(env, &inner, err) : code;
+}
+
 tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_options *options,
                              tarn_service **out, tarn_error *err) {
     API_ERROR(err);
@@ -50,30 +86,11 @@ tarn_code tarn_service_start(tarn_catalog_handle *catalog, const tarn_service_op
     service_options inner;
     char host[256];
     tarn_code code = TARN_OK;
-    if ((o.tls_cert_pem != NULL) != (o.tls_key_pem != NULL)) {
-        return err_set(err, TARN_INVALID, "HTTPS takes a certificate and a key, not one of them");
-    }
     tarn_service *s = env_calloc(catalog->env, 1, sizeof *s);
     if (s == NULL) {
         return err_nomem(err);
     }
-    memset(&inner, 0, sizeof inner);
-    TRY(parse_listen(o.listen, host, &inner.port, err));
-    inner.host = host;
-    inner.connections = o.connections;
-    inner.timeout_s = o.timeout_s;
-    inner.body_bytes = (size_t)o.body_bytes;
-    inner.warehouse = str_of(o.warehouse);
-    inner.access = str_of(o.access_json);
-    inner.allowed = str_of(o.allowed_locations);
-    inner.request_timeout_s = o.request_timeout_s;
-    inner.tls_cert = str_of(o.tls_cert_pem);
-    inner.tls_key = str_of(o.tls_key_pem);
-    inner.intake_dir = o.intake_dir;
-    inner.intake_interval_ms = o.intake_interval_ms;
-    inner.intake_bytes = o.intake_bytes;
-    inner.log = o.log;
-    inner.log_ctx = o.log_ctx;
+    TRY(read_options(&o, host, &inner, err));
     TRY(service_start(catalog->env, catalog->catalog, &inner, &s->running, err));
     snprintf(s->url, sizeof s->url, strchr(host, ':') != NULL ? "%s://[%s]:%u" : "%s://%s:%u",
              service_is_tls(s->running) ? "https" : "http", host, service_port(s->running));

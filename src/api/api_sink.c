@@ -236,6 +236,7 @@ tarn_code tarn_sink_write_changes(tarn_sink *sink, const struct ArrowSchema *sch
     memset(&rows, 0, sizeof rows);
     memset(&options, 0, sizeof options);
     options.by_name = true;
+    options.writes = true;
     options.file = "batch";
     arena_init(&arena, sink->env);
     if (loan == NULL) {

@@ -59,6 +59,7 @@ static tarn_code open_source(tarn_source *s, const char *const *inputs, int32_t 
     options.kafka_timeout_ms = o->kafka_timeout_ms;
     if (o->file.schema != NULL) {
         TRY(type_from_arrow(&s->arena, o->file.schema, &options.root, err));
+        TRY(type_defaults_from_arrow(&s->arena, o->file.schema, options.root, &options.root, err));
     }
     TRY(api_names(&s->arena, o->key, &options.keys, &options.n_keys, err));
     TRY(read_properties(s, o->kafka_properties_json, &options.kafka_properties, err));

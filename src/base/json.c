@@ -535,6 +535,20 @@ const json_value *json_get(const json_value *object, const char *name) {
     return NULL;
 }
 
+const json_value *json_stranger(const json_value *object, const char *const *names) {
+    const json_value *m = json_is(object, JSON_OBJECT) ? object->first : NULL;
+    for (; m != NULL; m = m->next) {
+        size_t i = 0;
+        while (names[i] != NULL && !str_is(m->name, names[i])) {
+            i++;
+        }
+        if (names[i] == NULL) {
+            return m;
+        }
+    }
+    return NULL;
+}
+
 bool json_i64(const json_value *value, int64_t *out) {
     return json_is(value, JSON_NUMBER) && str_to_i64(value->text, out);
 }

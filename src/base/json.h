@@ -39,6 +39,9 @@ tarn_code json_parse(tarn_arena *arena, tarn_str text, const char *what, json_va
 
 const json_value *json_get(const json_value *object,
                            const char *name); /* NULL: absent or not an object */
+/* The first member of an object whose name is none of names (NULL at the end); NULL: there is none.
+ */
+const json_value *json_stranger(const json_value *object, const char *const *names);
 bool json_i64(const json_value *value,
               int64_t *out); /* false: NULL, not a number, fraction, or out of range */
 bool json_i32(const json_value *value, int32_t *out);

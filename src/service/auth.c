@@ -34,24 +34,44 @@ struct auth {
     int32_t n_issued, cap;
 };
 
+static const char *const ROLES[] = {"none", "read", "write", "admin"};
+
+const char *auth_role_name(auth_role role) {
+    return ROLES[role];
+}
+
 static tarn_code read_role(tarn_str text, auth_role *out, tarn_error *err) {
-    static const char *const NAMES[] = {"", "read", "write", "admin"};
     for (int i = AUTH_READ; i <= AUTH_ADMIN; i++) {
-        if (str_is(text, NAMES[i])) {
+        if (str_is(text, ROLES[i])) {
             *out = (auth_role)i;
             return TARN_OK;
         }
     }
-    return err_set(err, TARN_INVALID, "role \"%.*s\" is none of read, write, admin", STR_ARG(text));
+    return err_set(err, TARN_INVALID, "access file: role \"%.*s\" is none of read, write, admin",
+                   STR_ARG(text));
+}
+
+/* A misspelt member would take somebody's place away without a word. */
+static tarn_code check_members(const json_value *json, const char *const *names, tarn_error *err) {
+    if (!json_is(json, JSON_OBJECT)) {
+        return err_set(err, TARN_INVALID, "access file: an entry is no object");
+    }
+    const json_value *odd = json_stranger(json, names);
+    return odd == NULL ? TARN_OK
+                       : err_set(err, TARN_INVALID, "access file: member \"%.*s\" is not known",
+                                 STR_ARG(odd->name));
 }
 
 static tarn_code read_grant(auth_book *a, const json_value *json, auth_grant *out,
                             tarn_error *err) {
+    static const char *const NAMES[] = {"namespace", "role", NULL};
     tarn_str ns, role;
     tarn_ident ident;
     tarn_code code = TARN_OK;
+    TRY(check_members(json, NAMES, err));
     if (!json_str(json_get(json, "namespace"), &ns) || !json_str(json_get(json, "role"), &role)) {
-        return err_set(err, TARN_INVALID, "a grant has no \"namespace\" or no \"role\"");
+        return err_set(err, TARN_INVALID,
+                       "access file: a grant has no \"namespace\" or no \"role\"");
     }
     TRY(read_role(role, &out->role, err));
     if (!str_is(ns, "*")) {
@@ -63,23 +83,34 @@ done:
     return code;
 }
 
-static tarn_code read_caller(auth_book *a, const json_value *json, const char *id,
-                             const char *secret, auth_caller *out, tarn_error *err) {
+/* What the entries of a list are told by and proven with. */
+typedef struct caller_kind {
+    const char *list, *id, *secret;
+} caller_kind;
+
+static tarn_code read_caller(auth_book *a, const json_value *json, const caller_kind *kind,
+                             auth_caller *out, tarn_error *err) {
+    const char *const names[] = {kind->id, kind->secret, "grants", NULL};
     tarn_code code = TARN_OK;
+    int32_t at = 0;
+    TRY(check_members(json, names, err));
     const json_value *grants = json_get(json, "grants");
-    if (!json_str(json_get(json, id), &out->name) || out->name.len == 0 ||
-        !json_str(json_get(json, secret), &out->secret) || out->secret.len == 0) {
-        return err_set(err, TARN_INVALID, "an entry has no \"%s\" or no \"%s\"", id, secret);
+    if (!json_str(json_get(json, kind->id), &out->name) || out->name.len == 0 ||
+        !json_str(json_get(json, kind->secret), &out->secret) || out->secret.len == 0) {
+        return err_set(err, TARN_INVALID, "access file: an entry has no \"%s\" or no \"%s\"",
+                       kind->id, kind->secret);
     }
     if (!json_is(grants, JSON_ARRAY)) {
-        return err_set(err, TARN_INVALID, "\"%.*s\" has no \"grants\"", STR_ARG(out->name));
+        return err_set(err, TARN_INVALID, "access file: \"%.*s\" has no \"grants\"",
+                       STR_ARG(out->name));
     }
     auth_grant *items = ARENA_ARRAY(&a->arena, auth_grant, grants->count + 1);
     if (items == NULL) {
         return err_nomem(err);
     }
-    for (const json_value *g = grants->first; g != NULL; g = g->next) {
-        TRY(read_grant(a, g, &items[out->n_grants++], err));
+    for (const json_value *g = grants->first; g != NULL; g = g->next, at++) {
+        code = read_grant(a, g, &items[out->n_grants++], err);
+        TRY(code == TARN_OK ? code : err_add(err, code, "grants[%d]", (int)at));
     }
     out->grants = items;
     out->book = a;
@@ -87,47 +118,53 @@ done:
     return code;
 }
 
-static tarn_code read_callers(auth_book *a, const json_value *list, const char *id,
-                              const char *secret, auth_caller **out, int32_t *n, tarn_error *err) {
+static tarn_code read_callers(auth_book *a, const json_value *json, const caller_kind *kind,
+                              auth_caller **out, int32_t *n, tarn_error *err) {
     tarn_code code = TARN_OK;
+    const json_value *list = json_get(json, kind->list);
     *n = 0;
     if (list == NULL) {
         return TARN_OK;
     }
     if (list->kind != JSON_ARRAY) {
-        return err_set(err, TARN_INVALID, "\"%.*s\" is no array", STR_ARG(list->name));
+        return err_set(err, TARN_INVALID, "access file: \"%s\" is no array", kind->list);
     }
     *out = ARENA_ARRAY(&a->arena, auth_caller, list->count + 1);
     if (*out == NULL) {
         return err_nomem(err);
     }
     for (const json_value *v = list->first; v != NULL; v = v->next) {
-        TRY(read_caller(a, v, id, secret, &(*out)[(*n)++], err));
+        code = read_caller(a, v, kind, &(*out)[*n], err);
+        TRY(code == TARN_OK ? code : err_add(err, code, "%s[%d]", kind->list, (int)*n));
+        (*n)++;
     }
 done:
     return code;
 }
 
 static tarn_code read_config(auth_book *a, tarn_str config, tarn_error *err) {
+    static const char *const NAMES[] = {"token-seconds", "clients", "tokens", NULL};
+    static const caller_kind CLIENTS = {"clients", "id", "secret"};
+    static const caller_kind TOKENS = {"tokens", "name", "token"};
     json_value *json;
-    tarn_code code = json_parse(&a->arena, config, "the access file", &json, err);
+    tarn_code code = json_parse(&a->arena, config, "access file", &json, err);
     if (code == TARN_CORRUPT) {
         err->code = code = TARN_INVALID;
     }
     TRY(code);
     if (json->kind != JSON_OBJECT) {
-        TRY(err_set(err, TARN_INVALID, "the access file is no JSON object"));
+        TRY(err_set(err, TARN_INVALID, "access file: it is no JSON object"));
     }
+    TRY(check_members(json, NAMES, err));
     const json_value *seconds = json_get(json, "token-seconds");
     if (seconds != NULL && (!json_i64(seconds, &a->seconds) || a->seconds <= 0)) {
-        TRY(err_set(err, TARN_INVALID, "\"token-seconds\" is no positive number"));
+        TRY(err_set(err, TARN_INVALID, "access file: \"token-seconds\" is no positive number"));
     }
-    TRY(read_callers(a, json_get(json, "clients"), "id", "secret", &a->clients, &a->n_clients,
-                     err));
-    TRY(read_callers(a, json_get(json, "tokens"), "name", "token", &a->tokens, &a->n_tokens, err));
+    TRY(read_callers(a, json, &CLIENTS, &a->clients, &a->n_clients, err));
+    TRY(read_callers(a, json, &TOKENS, &a->tokens, &a->n_tokens, err));
     if (a->n_clients + a->n_tokens == 0) {
         code =
-            err_set(err, TARN_INVALID, "the access file names nobody in \"clients\" or \"tokens\"");
+            err_set(err, TARN_INVALID, "access file: it names nobody in \"clients\" or \"tokens\"");
     }
 done:
     return code;

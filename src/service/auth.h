@@ -60,6 +60,7 @@ tarn_code auth_issue(auth *a, const auth_caller *caller, tarn_arena *arena, tarn
                      int64_t *seconds, tarn_error *err) TARN_MUST_USE;
 /* Whether the caller has this role for the namespace. caller NULL: an open service. */
 bool auth_allows(const auth_caller *caller, const tarn_ident *ns, auth_role role);
+const char *auth_role_name(auth_role role);
 /* Whether it may know of the namespace: has a role there, above, or somewhere below. */
 bool auth_sees(const auth_caller *caller, const tarn_ident *ns);
 

@@ -61,6 +61,30 @@ const char *http_value(void *connection, bool header, const char *name) {
                                        name);
 }
 
+typedef struct parameter_search {
+    const char *const *names;
+    const char *found;
+} parameter_search;
+
+static enum MHD_Result look_at_parameter(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                         const char *value) {
+    parameter_search *search = ctx;
+    size_t i = 0;
+    (void)kind;
+    (void)value;
+    while (search->names[i] != NULL && strcmp(search->names[i], name) != 0) {
+        i++;
+    }
+    search->found = search->names[i] == NULL ? name : NULL;
+    return search->found != NULL ? MHD_NO : MHD_YES;
+}
+
+const char *http_other_parameter(void *connection, const char *const *names) {
+    parameter_search search = {names, NULL};
+    (void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, look_at_parameter, &search);
+    return search.found;
+}
+
 static service_request *request_new(http_server *server, struct MHD_Connection *connection,
                                     const char *url, const char *method) {
     service_request *r = env_calloc(server->env, 1, sizeof *r);
@@ -70,6 +94,7 @@ static service_request *request_new(http_server *server, struct MHD_Connection *
     arena_init(&r->arena, server->env);
     buf_init(&r->body, server->env, server->body_bytes);
     r->connection = connection;
+    r->body_limit = server->body_bytes;
     r->method = method;
     r->path = str_of(url);
     return r;
@@ -399,6 +424,12 @@ uint16_t http_port(const http_server *server) {
 
 void http_stop(http_server *server) {
     (void)server;
+}
+
+const char *http_other_parameter(void *connection, const char *const *names) {
+    (void)connection;
+    (void)names;
+    return NULL;
 }
 
 const char *http_value(void *connection, bool header, const char *name) {

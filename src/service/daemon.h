@@ -19,5 +19,7 @@ uint16_t http_port(const http_server *server);
 void http_stop(http_server *server);
 /* A header or (still encoded) query parameter; NULL: absent. */
 const char *http_value(void *connection, bool header, const char *name);
+/* A query parameter that is none of names (NULL at the end); NULL: there is none. */
+const char *http_other_parameter(void *connection, const char *const *names);
 
 #endif

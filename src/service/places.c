@@ -55,6 +55,19 @@ tarn_code places_init(tarn_arena *arena, tarn_catalog *catalog, tarn_str allowed
     return TARN_OK;
 }
 
+tarn_code places_check(tarn_str allowed, tarn_error *err) {
+    tarn_str piece;
+    while (allowed.len > 0 && str_split(&allowed, ',', &piece)) {
+        piece = str_trim(piece);
+        if (piece.len > 0 && piece.data[0] != '/' && store_scheme(piece).len == 0) {
+            return err_set(err, TARN_INVALID,
+                           "allowed location \"%.*s\" is no absolute path and no URI",
+                           STR_ARG(piece));
+        }
+    }
+    return TARN_OK;
+}
+
 bool places_climbs(tarn_str path) {
     tarn_str piece;
     while (path.len > 0 && str_split(&path, '/', &piece)) {

@@ -14,6 +14,8 @@ typedef struct service_places {
 /* allowed: comma separated; len 0: the warehouse alone. */
 tarn_code places_init(tarn_arena *arena, tarn_catalog *catalog, tarn_str allowed,
                       service_places *out, tarn_error *err) TARN_MUST_USE;
+/* Whether each of the allowed places means the same from every folder. INVALID names one. */
+tarn_code places_check(tarn_str allowed, tarn_error *err) TARN_MUST_USE;
 /* DENIED names the location, and how it could be allowed. ".." in a path is refused whatever is
  * allowed. */
 bool places_climbs(tarn_str path); /* has . or .. as a part */

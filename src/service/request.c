@@ -60,6 +60,13 @@ tarn_code request_query(service_request *r, const char *name, const char **out, 
     return code;
 }
 
+tarn_code request_check_query(service_request *r, const char *const *names, tarn_error *err) {
+    const char *odd = http_other_parameter(r->connection, names);
+    return odd == NULL
+               ? TARN_OK
+               : err_set(err, TARN_INVALID, "query parameter \"%s\" is not known here", odd);
+}
+
 tarn_code request_query_bool(service_request *r, const char *name, bool fallback, bool *out,
                              tarn_error *err) {
     const char *text;

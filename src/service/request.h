@@ -17,6 +17,7 @@ typedef struct service_request {
     int32_t n_segments; /* of the path, still encoded */
     tarn_str segments[REQUEST_MAX_SEGMENTS];
     tarn_buf body;
+    uint64_t body_limit;
     uint64_t received; /* of the body, also what was not kept */
     int refused;       /* before it was read: 413, the body is too large; 503, too many are here */
     const struct auth_caller *caller; /* NULL: an open service, or nobody */
@@ -55,6 +56,9 @@ typedef tarn_code (*service_handler)(service_request *r, service_reply *reply, t
 const char *request_header(service_request *r, const char *name);
 tarn_code request_query(service_request *r, const char *name, const char **out,
                         tarn_error *err) TARN_MUST_USE;
+/* INVALID names a parameter that is none of names (NULL at the end): for endpoints of our own. */
+tarn_code request_check_query(service_request *r, const char *const *names,
+                              tarn_error *err) TARN_MUST_USE;
 tarn_code request_query_bool(service_request *r, const char *name, bool fallback, bool *out,
                              tarn_error *err) TARN_MUST_USE;
 /* %XX decoded; "+" stays. INVALID on a broken escape, a NUL or what is no UTF-8. */

@@ -126,7 +126,7 @@ static tarn_code take_key(service_request *r, commit_request *request, tarn_erro
     }
     return commit_id_is_good(str_of(key))
                ? TARN_OK
-               : err_set(err, TARN_INVALID, "header Idempotency-Key is not what it should be");
+               : err_set(err, TARN_INVALID, "header Idempotency-Key is not " COMMIT_ID_RULE);
 }
 
 static tarn_code read_request(service_request *r, const json_value *body, bool fresh,
@@ -168,12 +168,14 @@ static tarn_code put_outcome(service_reply *reply, const commit_job *job, tarn_e
 }
 
 tarn_code rest_write_results(service_request *r, service_reply *reply, tarn_error *err) {
+    static const char *const PARAMETERS[] = {"resent", NULL};
     const json_value *body;
     tarn_table_version *held = NULL;
     commit_job job;
     tarn_code code = TARN_OK;
     memset(&job, 0, sizeof job);
     job.err = (tarn_error)TARN_ERROR_INIT;
+    TRY(request_check_query(r, PARAMETERS, err));
     TRY(request_query_bool(r, "resent", false, &job.resent, err));
     TRY(request_json(r, &body, err));
     code = read_request(r, body, false, &held, &job, err);

@@ -52,14 +52,17 @@ static tarn_code read_request(service_request *r, intake_request *out, tarn_erro
     tarn_code code = TARN_OK;
     const char *key = request_header(r, "Idempotency-Key");
     const char *wait;
+    static const char *const PARAMETERS[] = {"wait", NULL};
     memset(out, 0, sizeof *out);
+    TRY(request_check_query(r, PARAMETERS, err));
     TRY(request_query(r, "wait", &wait, err));
     if (wait != NULL && strcmp(wait, "commit") != 0) {
-        code = err_set(err, TARN_INVALID, "wait is \"commit\" or is not there");
+        code = err_set(err, TARN_INVALID,
+                       "query parameter wait is \"%s\", and \"commit\" is all that it takes", wait);
         goto done;
     }
     if (key != NULL && !commit_id_is_good(str_of(key))) {
-        code = err_set(err, TARN_INVALID, "header Idempotency-Key is not what it should be");
+        code = err_set(err, TARN_INVALID, "header Idempotency-Key is not " COMMIT_ID_RULE);
         goto done;
     }
     out->table = &r->table;

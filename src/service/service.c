@@ -1,5 +1,8 @@
 /* service/service.c - the table of routes, and a request's way to its handler. */
 #include "service/service_int.h"
+#include "service/tls.h"
+
+#include <stdio.h>
 
 #define NS "/v1/{prefix}/namespaces"
 
@@ -187,6 +190,15 @@ static void say_as_known(service_request *r, const service_route *route, tarn_co
     err->detail[0] = '\0';
 }
 
+tarn_code request_deny(service_request *r, const tarn_ident *ns, auth_role role, tarn_error *err) {
+    const tarn_ident space = {ns->n_levels, ns->levels, STR("")};
+    return err_set(err, TARN_DENIED,
+                   "the caller %.*s may not do this: it takes the role %s in %s%s",
+                   STR_ARG(r->caller->name), auth_role_name(role),
+                   space.n_levels > 0 ? "namespace " : "every namespace",
+                   space.n_levels > 0 ? rest_ident_text(r, &space) : "");
+}
+
 tarn_code request_allow(service_request *r, const tarn_ident *ns, auth_role role, tarn_error *err) {
     if (auth_allows(r->caller, ns, role)) {
         return TARN_OK;
@@ -194,8 +206,7 @@ tarn_code request_allow(service_request *r, const tarn_ident *ns, auth_role role
     if (!auth_sees(r->caller, ns)) {
         return err_set(err, TARN_NOT_FOUND, "there is no such namespace");
     }
-    return err_set(err, TARN_DENIED, "the caller %.*s may not do this here",
-                   STR_ARG(r->caller->name));
+    return request_deny(r, ns, role, err);
 }
 
 static tarn_code run_route(service_request *r, const service_route *route, service_reply *reply) {
@@ -300,10 +311,30 @@ static void run_once(service_request *r, const service_route *route, service_rep
     }
 }
 
+static void refuse_size(service_request *r, service_reply *reply) {
+    char why[128];
+    snprintf(why, sizeof why,
+             "The request's body is larger than %llu MiB (the service's --body-mb)",
+             (unsigned long long)(r->body_limit >> 20));
+    reply_refuse(r, reply, 413, "BadRequestException", why);
+}
+
+/* The path is one of ours; allow: the methods that it has, "GET, POST". */
+static void refuse_method(service_request *r, service_reply *reply, const char *allow) {
+    char why[160];
+    snprintf(why, sizeof why, "This path takes %s", allow != NULL ? allow : "other methods");
+    reply_refuse(r, reply, 405, "BadRequestException", why);
+    if (allow != NULL) {
+        reply->headers[reply->n_headers].name = "Allow";
+        reply->headers[reply->n_headers++].value = allow;
+    }
+}
+
 static void route_request(service_request *r, service_reply *reply) {
+    const char *allow = NULL;
     bool known = false;
     if (r->refused == 413) {
-        reply_refuse(r, reply, 413, "BadRequestException", "the request's body is too large");
+        refuse_size(r, reply);
         return;
     }
     if (r->refused != 0) {
@@ -318,6 +349,9 @@ static void route_request(service_request *r, service_reply *reply) {
         if (!matches(r, route->pattern)) {
             continue;
         }
+        allow = known && allow != NULL ? arena_printf(&r->arena, "%s, %s", allow, route->method)
+                : known                ? NULL
+                                       : route->method;
         known = true;
         if (strcmp(r->method, route->method) == 0) {
             if (find_caller(r, route, reply)) {
@@ -327,7 +361,7 @@ static void route_request(service_request *r, service_reply *reply) {
         }
     }
     if (known) {
-        reply_refuse(r, reply, 405, "BadRequestException", "the path is known, the method is not");
+        refuse_method(r, reply, allow);
     } else {
         reply_refuse(r, reply, 404, "NotFoundException", "there is nothing at this path");
     }
@@ -382,6 +416,23 @@ static tarn_code open_intake(rest_service *s, const service_options *options, ta
     return intake_open(s->env, s->catalog, s->queues, &o, &s->intake, err);
 }
 
+tarn_code service_check(tarn_env *env, const service_options *options, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    auth_book *book = NULL;
+    tls_keys *keys = NULL;
+    TRY(places_check(options->allowed, err));
+    if (options->access.len > 0) {
+        TRY(auth_read(env, options->access, &book, err));
+    }
+    if (options->tls_cert.len > 0) {
+        code = tls_keys_new(env, options->tls_cert, options->tls_key, &keys, err);
+    }
+done:
+    auth_book_release(book);
+    tls_keys_release(keys);
+    return code;
+}
+
 tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_options *options,
                         rest_service **out, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -395,6 +446,7 @@ tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_opti
     s->warehouse = arena_str(&s->arena, options->warehouse);
     s->log = options->log;
     s->log_ctx = options->log_ctx;
+    TRY(places_check(options->allowed, err));
     TRY(places_init(&s->arena, catalog, options->allowed, &s->places, err));
     TRY(auth_new(env, options->access, &s->auth, err));
     TRY(commit_queues_new(env, catalog, &s->counters, &s->queues, err));

@@ -31,6 +31,9 @@ typedef struct service_options {
     uint64_t intake_bytes;       /* the most that waits for its commit; 0: 1 GiB */
 } service_options;
 
+/* What is wrong with options, as far as nothing has to be opened for it. */
+tarn_code service_check(tarn_env *env, const service_options *options,
+                        tarn_error *err) TARN_MUST_USE;
 /* catalog outlives the service. */
 tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_options *options,
                         rest_service **out, tarn_error *err) TARN_MUST_USE;

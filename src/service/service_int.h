@@ -44,6 +44,8 @@ typedef struct service_route {
 extern const service_route SERVICE_ROUTES[];
 extern const size_t SERVICE_N_ROUTES;
 
+/* DENIED, with the role that is needed and where. */
+tarn_code request_deny(service_request *r, const tarn_ident *ns, auth_role role, tarn_error *err);
 /* DENIED, or for those who may not even know of the namespace NOT_FOUND. */
 tarn_code request_allow(service_request *r, const tarn_ident *ns, auth_role role,
                         tarn_error *err) TARN_MUST_USE;

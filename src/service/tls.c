@@ -93,4 +93,19 @@ void tls_keys_use(const tls_keys *keys, void *session) {
     (void)gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, keys->credentials);
 }
 
+#else
+
+tarn_code tls_keys_new(tarn_env *env, tarn_str cert, tarn_str key, tls_keys **out,
+                       tarn_error *err) {
+    (void)env;
+    (void)cert;
+    (void)key;
+    (void)out;
+    return err_set(err, TARN_UNSUPPORTED, "this build has no service (TARN_SERVICE is off)");
+}
+
+void tls_keys_release(tls_keys *keys) {
+    (void)keys;
+}
+
 #endif

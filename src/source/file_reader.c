@@ -291,6 +291,7 @@ static tarn_code open_text(file_reader *r, const file_request *q, tarn_error *er
         TRY(with_kind_column(r, q->kind_column, err));
     } else if (o->schema != NULL) {
         TRY(type_from_arrow(&r->arena, o->schema, &r->file_root, err));
+        TRY(type_defaults_from_arrow(&r->arena, o->schema, r->file_root, &r->file_root, err));
         TRY(with_kind_column(r, q->kind_column, err));
     } else {
         TRY(infer_text(r, &options, &stream, err));

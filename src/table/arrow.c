@@ -10,6 +10,7 @@
 
 #define KEY_FIELD_ID  "PARQUET:field_id"
 #define KEY_EXTENSION "ARROW:extension:name"
+#define KEY_DEFAULT   "tarn.write-default"
 
 /* ---- out ---- */
 
@@ -81,38 +82,62 @@ static const char *extension_of(tarn_kind kind) {
 }
 
 /* One pair of the metadata encoding: int32 length and bytes, twice. */
-static size_t put_pair(char *out, const char *key, const char *value) {
+static tarn_code put_pair(tarn_buf *out, const char *key, tarn_str value, tarn_error *err) {
     int32_t key_len = (int32_t)strlen(key);
-    int32_t value_len = (int32_t)strlen(value);
-    memcpy(out, &key_len, 4);
-    memcpy(out + 4, key, (size_t)key_len);
-    memcpy(out + 4 + key_len, &value_len, 4);
-    memcpy(out + 8 + key_len, value, (size_t)value_len);
-    return 8 + (size_t)key_len + (size_t)value_len;
+    int32_t value_len = (int32_t)value.len;
+    tarn_code code = TARN_OK;
+    TRY(buf_append(out, &key_len, 4, err));
+    TRY(buf_append(out, key, (size_t)key_len, err));
+    TRY(buf_append(out, &value_len, 4, err));
+    code = buf_append_str(out, value, err);
+done:
+    return code;
 }
 
-static tarn_code put_metadata(schema_node *node, int32_t field_id, const char *extension,
-                              tarn_error *err) {
+static tarn_code put_default(tarn_buf *out, const json_value *value, tarn_error *err) {
+    tarn_buf text;
+    json_writer w;
+    buf_init(&text, out->env, 0);
+    json_begin(&w, &text, false, err);
+    json_put_value(&w, value);
+    tarn_code code = json_end(&w);
+    code = code == TARN_OK ? put_pair(out, KEY_DEFAULT, buf_str(&text), err) : code;
+    buf_release(&text);
+    return code;
+}
+
+static tarn_code put_metadata(schema_node *node, const tarn_field *field, tarn_error *err) {
     char id[16];
-    int32_t n = (field_id >= 0) + (extension != NULL ? 2 : 0);
+    tarn_buf out;
+    tarn_code code = TARN_OK;
+    const char *extension = extension_of(field->type->kind);
+    int32_t n =
+        (field->id >= 0) + (extension != NULL ? 2 : 0) + (field->write_default != NULL ? 1 : 0);
     if (n == 0) {
         return TARN_OK;
     }
-    node->metadata = env_alloc(node->env, 256);
-    if (node->metadata == NULL) {
-        return err_nomem(err);
-    }
-    memcpy(node->metadata, &n, 4);
-    size_t at = 4;
-    if (field_id >= 0) {
-        (void)snprintf(id, sizeof id, "%d", (int)field_id);
-        at += put_pair(node->metadata + at, KEY_FIELD_ID, id);
+    buf_init(&out, node->env, 0);
+    TRY(buf_append(&out, &n, 4, err));
+    if (field->id >= 0) {
+        (void)snprintf(id, sizeof id, "%d", (int)field->id);
+        TRY(put_pair(&out, KEY_FIELD_ID, str_of(id), err));
     }
     if (extension != NULL) {
-        at += put_pair(node->metadata + at, KEY_EXTENSION, extension);
-        (void)put_pair(node->metadata + at, "ARROW:extension:metadata", "");
+        TRY(put_pair(&out, KEY_EXTENSION, str_of(extension), err));
+        TRY(put_pair(&out, "ARROW:extension:metadata", STR(""), err));
     }
-    return TARN_OK;
+    if (field->write_default != NULL) {
+        TRY(put_default(&out, field->write_default, err));
+    }
+    node->metadata = env_alloc(node->env, out.len);
+    if (node->metadata == NULL) {
+        code = err_nomem(err);
+        goto done;
+    }
+    memcpy(node->metadata, out.data, out.len);
+done:
+    buf_release(&out);
+    return code;
 }
 
 /* A schema of the format with zeroed children. */
@@ -158,7 +183,7 @@ static tarn_code field_to_arrow(tarn_env *env, const tarn_field *field, struct A
     schema_node *node = out->private_data;
     out->flags = field->required ? 0 : ARROW_FLAG_NULLABLE;
     put_format(type, node->format);
-    TRY(put_metadata(node, field->id, extension_of(type->kind), err));
+    TRY(put_metadata(node, field, err));
     out->metadata = node->metadata;
     if (type->kind == TARN_MAP) {
         parent = out->children[0];
@@ -446,5 +471,44 @@ tarn_code type_from_arrow(tarn_arena *arena, const struct ArrowSchema *schema,
     if (code == TARN_OK) {
         *out = type;
     }
+    return code;
+}
+
+/* ---- defaults ---- */
+
+static tarn_code take_default(tarn_arena *arena, const struct ArrowSchema *schema,
+                              tarn_field *field, tarn_error *err) {
+    tarn_str text;
+    json_value *json;
+    if (!find_metadata(schema->metadata, KEY_DEFAULT, &text)) {
+        return TARN_OK;
+    }
+    tarn_code code = json_parse(arena, text, KEY_DEFAULT, &json, err);
+    if (code == TARN_OK) {
+        field->write_default = json;
+    }
+    return code;
+}
+
+tarn_code type_defaults_from_arrow(tarn_arena *arena, const struct ArrowSchema *schema,
+                                   const tarn_type *type, const tarn_type **out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    *out = type;
+    if (type->kind != TARN_STRUCT || schema->n_children != type->n_fields) {
+        return TARN_OK;
+    }
+    tarn_field *fields = ARENA_ARRAY(arena, tarn_field, (size_t)type->n_fields + 1);
+    if (fields == NULL) {
+        return err_nomem(err);
+    }
+    for (int32_t i = 0; i < type->n_fields; i++) {
+        const struct ArrowSchema *child = schema->children[i];
+        fields[i] = type->fields[i];
+        TRY(type_defaults_from_arrow(arena, child, fields[i].type, &fields[i].type, err));
+        TRY(take_default(arena, child, &fields[i], err));
+    }
+    *out = type_struct(arena, fields, type->n_fields);
+    code = *out != NULL ? TARN_OK : err_nomem(err);
+done:
     return code;
 }

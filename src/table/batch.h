@@ -125,6 +125,10 @@ tarn_code builder_value(tarn_builder *b, const tarn_value *value, tarn_error *er
 /* Closes one non-null row of a struct whose children were appended, or of a list or map up to its
  * child's present length. */
 tarn_code builder_close(tarn_builder *b, tarn_error *err) TARN_MUST_USE;
+/* The field's default, or null: the one for writing, or the initial one. The builder is of its
+ * type. */
+tarn_code builder_default(tarn_builder *b, const tarn_field *field, bool writes,
+                          tarn_error *err) TARN_MUST_USE;
 /* Appends rows [start, start+n) of a view of the same shape (kinds and parameters), fast. */
 tarn_code builder_view(tarn_builder *b, const tarn_view *view, int64_t start, int64_t n,
                        tarn_error *err) TARN_MUST_USE;
@@ -159,13 +163,19 @@ tarn_code batch_assemble(tarn_env *env, const tarn_type *type, int64_t rows,
 int64_t batch_bytes(const tarn_batch *batch); /* memory of the visible rows, roughly */
 
 /* ---- edges: ArrowSchema ---- */
-/* Field ids travel as metadata "PARQUET:field_id" and uuid as extension "arrow.uuid". */
+/* Field ids travel as metadata "PARQUET:field_id", uuid as extension "arrow.uuid" and defaults for
+ * writing, as JSON, as "tarn.write-default". */
 tarn_code type_to_arrow(tarn_env *env, const tarn_type *root, struct ArrowSchema *out,
                         tarn_error *err) TARN_MUST_USE;
 /* Any Arrow schema whose rows batch_import can take (narrower ints, large and view strings,
  * dictionaries, other units, ...). */
 tarn_code type_from_arrow(tarn_arena *arena, const struct ArrowSchema *schema,
                           const tarn_type **out, tarn_error *err) TARN_MUST_USE;
+/* The type that type_from_arrow made of the schema, with the defaults for writing that columns (and
+ * fields of structs) have: what is absent of rows to be read for a table is theirs. */
+tarn_code type_defaults_from_arrow(tarn_arena *arena, const struct ArrowSchema *schema,
+                                   const tarn_type *type, const tarn_type **out,
+                                   tarn_error *err) TARN_MUST_USE;
 /* An outside array as a canonical batch of type (as type_from_arrow gave it): shares what fits,
  * converts what does not, checks what is not to be trusted (offsets, UTF-8). Takes array (moves it)
  * on success only. */

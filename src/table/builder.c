@@ -437,3 +437,34 @@ tarn_code builder_finish_batch(tarn_builder *b, tarn_batch *out, tarn_error *err
     }
     return code;
 }
+
+static tarn_code put_default(tarn_builder *b, tarn_arena *arena, const tarn_field *field,
+                             bool writes, tarn_error *err) {
+    const json_value *json = writes ? field->write_default : field->initial_default;
+    tarn_code code = TARN_OK;
+    tarn_value value;
+    if (json == NULL || json->kind == JSON_NULL) {
+        return builder_null(b, err);
+    }
+    if (b->type->kind == TARN_STRUCT) { /* spec: empty, its fields have their own */
+        for (int32_t i = 0; i < b->n_children; i++) {
+            TRY(put_default(&b->children[i], arena, &b->type->fields[i], writes, err));
+        }
+        return builder_close(b, err);
+    }
+    if (b->type->kind == TARN_LIST || b->type->kind == TARN_MAP) {
+        return builder_close(b, err); /* spec: such a default is null or empty */
+    }
+    TRY(value_from_json(arena, b->type, json, &value, err));
+    code = builder_value(b, &value, err);
+done:
+    return code;
+}
+
+tarn_code builder_default(tarn_builder *b, const tarn_field *field, bool writes, tarn_error *err) {
+    tarn_arena arena;
+    arena_init(&arena, b->env);
+    tarn_code code = put_default(b, &arena, field, writes, err);
+    arena_release(&arena);
+    return code;
+}

@@ -163,19 +163,18 @@ static tarn_code plan_missing(planner *p, const tarn_field *wanted, project_node
         out->op = PROJECT_CONSTANT;
         return value_copy(p->arena, constant, &out->value, p->err);
     }
-    if (wanted->initial_default == NULL) {
+    const json_value *given = p->options->writes ? wanted->write_default : wanted->initial_default;
+    if (given == NULL) {
         return wanted->required ? refuse_missing(p, wanted) : TARN_OK;
     }
     if (type_is_nested(wanted->type)) {
         out->op = PROJECT_DEFAULT;
         return TARN_OK;
     }
-    tarn_code code =
-        value_from_json(p->arena, wanted->type, wanted->initial_default, &out->value, p->err);
+    tarn_code code = value_from_json(p->arena, wanted->type, given, &out->value, p->err);
     out->op = out->value.is_null ? PROJECT_NULL : PROJECT_CONSTANT;
-    return code == TARN_OK
-               ? code
-               : err_add(p->err, code, "initial-default of column %.*s", STR_ARG(wanted->name));
+    return code == TARN_OK ? code
+                           : err_add(p->err, code, "default of column %.*s", STR_ARG(wanted->name));
 }
 
 /* ---- columns that it has ---- */
@@ -331,6 +330,7 @@ tarn_code project_plan(tarn_arena *arena, const tarn_type *file_type, const tarn
     made->root.n_children = wanted->n_fields;
     made->root.op = PROJECT_REBUILD;
     made->wanted = wanted;
+    made->writes = asked->writes;
     made->selected = p.selected;
     made->file = p.file;
     file_level level;

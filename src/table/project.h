@@ -22,6 +22,7 @@ typedef struct project_options {
     const project_constant *constants; /* used where the file has no such column */
     size_t n_constants;
     bool by_name;     /* match by name instead of id (plain files, no table) */
+    bool writes;      /* rows to be written: what they lack is the write default, not the initial */
     bool whole;       /* batches come with all of the file's columns, read or not */
     const char *file; /* for errors */
 } project_options;

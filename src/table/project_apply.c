@@ -5,45 +5,21 @@
 
 typedef struct project_run {
     tarn_env *env;
+    bool writes;
     tarn_error *err;
 } project_run;
 
 static tarn_code map_array(const project_run *run, const project_node *node, struct ArrowArray *src,
                            const tarn_type *src_type, struct ArrowArray *out);
 
-/* A missing field's value below a nested default: its own default, or null. */
-static tarn_code append_default(tarn_builder *b, tarn_arena *arena, const json_value *json,
-                                tarn_error *err) {
-    tarn_code code = TARN_OK;
-    tarn_value value;
-    if (json == NULL || json->kind == JSON_NULL) {
-        return builder_null(b, err);
-    }
-    if (b->type->kind == TARN_STRUCT) {
-        for (int32_t i = 0; i < b->n_children; i++) {
-            TRY(append_default(&b->children[i], arena, b->type->fields[i].initial_default, err));
-        }
-        return builder_close(b, err);
-    }
-    if (b->type->kind == TARN_LIST || b->type->kind == TARN_MAP) {
-        return builder_close(b, err); /* spec: such a default is null or empty */
-    }
-    TRY(value_from_json(arena, b->type, json, &value, err));
-    return builder_value(b, &value, err);
-done:
-    return code;
-}
-
 static tarn_code fill(const project_run *run, const project_node *node, int64_t rows,
                       struct ArrowArray *out) {
     tarn_builder b;
-    tarn_arena arena;
     tarn_error *err = run->err;
     tarn_code code = builder_init(&b, run->env, node->wanted->type, err);
     if (code != TARN_OK) {
         return code;
     }
-    arena_init(&arena, run->env);
     if (node->op == PROJECT_NULL) {
         TRY(builder_nulls(&b, rows, err));
     } else {
@@ -52,12 +28,11 @@ static tarn_code fill(const project_run *run, const project_node *node, int64_t 
             TRY(builder_value(&b, &node->value, err));
         }
         for (int64_t i = 0; i < rows && node->op == PROJECT_DEFAULT; i++) {
-            TRY(append_default(&b, &arena, node->wanted->initial_default, err));
+            TRY(builder_default(&b, node->wanted, run->writes, err));
         }
     }
     TRY(builder_finish(&b, out, err));
 done:
-    arena_release(&arena);
     builder_release(&b);
     return code;
 }
@@ -161,7 +136,7 @@ static tarn_code map_array(const project_run *run, const project_node *node, str
 
 tarn_code project_apply(const tarn_projection *plan, tarn_env *env, tarn_batch *in, tarn_batch *out,
                         tarn_error *err) {
-    project_run run = {env, err};
+    project_run run = {env, plan->writes, err};
     tarn_batch work;
     struct ArrowArray made;
     int64_t rows = batch_rows(in);

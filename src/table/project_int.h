@@ -31,6 +31,7 @@ struct tarn_projection {
     const tarn_type *wanted;
     const tarn_type *read_type;
     uint8_t *selected;
+    bool writes;
     const char *file;
 };
 

@@ -120,7 +120,9 @@ def wrong_requests():
                 equal(status, 400)
                 assert word in answer["error"]["message"], answer
             equal(send(server, lines(1), "bad key\x01 ")[0], 400)
-            equal(send(server, lines(1), path=ROWS + "?wait=longer")[0], 400)
+            for query, word in (("?wait=longer", '"longer", and "commit"'), ("?wayt=commit", "wayt")):
+                status, answer, _ = send(server, lines(1), path=ROWS + query)
+                assert status == 400 and word in answer["error"]["message"], answer
             equal(send(server, lines(1), path=ROWS.replace("/t/", "/none/"))[0], 404)
             equal(server.ask("GET", ROWS)[0], 405)
             equal(server.ask("POST", ROWS, lines(1), **{"Content-Type": "text/csv"})[0], 415)

@@ -270,7 +270,17 @@ def wrong_requests():
             assert got == status, "%s %s: %d, not %d: %s" % (method, path, got, status, answer)
             assert kind is None or answer["error"]["type"] == kind, "%s %s: %s" % (method, path, answer)
             equal(answer["error"]["code"], status)
+        _, answer, headers = server.ask("DELETE", "/v1/namespaces")
+        equal((headers["Allow"], answer["error"]["message"]), ("GET, POST", "This path takes GET, POST"))
+        assert "1 MiB" in server.ask("POST", "/v1/namespaces", " " * (2 << 20))[1]["error"]["message"]
         equal(server.ask("POST", "/v1/namespaces/ns/tables", {"name": "t", "schema": schema})[0], 200)
+        for path, body, words in (("", {"kind": "append", "data-filez": []}, "data-filez"),
+                                  ("", {"kind": "append", "fence": {"of": {"a": "b"}, "number": "c", "at-most": 1, "tp": 1}}, "tp"),
+                                  ("?resnt=true", {"kind": "append", "data-files": []}, "resnt"),
+                                  ("", {"data-files": []}, "merge-append"), ("", {"kind": "apend"}, '"apend": it is one of append'),
+                                  ("", {"kind": "append", "commit-id": "x" * 257}, "1 to 256 bytes")):
+            status, answer, _ = server.ask("POST", "/v1/namespaces/ns/tables/t/write-results" + path, body)
+            assert status == 400 and words in answer["error"]["message"], (status, answer)
         stale = {"requirements": [{"type": "assert-current-schema-id", "current-schema-id": 7}], "updates": []}
         status, answer, _ = server.ask("POST", "/v1/namespaces/ns/tables/t", stale)
         equal((status, answer["error"]["type"]), (409, "CommitFailedException"))
@@ -565,13 +575,14 @@ def roles_and_tokens():
                 if path != "/metrics":
                     equal(ask("reader-token", "GET", path), 200)
             for ns in (["a"], ["a", "b"], ["a", "c"], ["z"]):
-                equal(ask("reader-token", "POST", "/v1/namespaces", {"namespace": ns}), 404 if ns == ["z"] or ns == ["a", "c"] else 403)
+                equal(ask("reader-token", "POST", "/v1/namespaces", {"namespace": ns}), 403)
                 equal(ask("ops-token", "POST", "/v1/namespaces", {"namespace": ns}), 200)
             equal(server.ask("GET", "/v1/namespaces", Authorization="Bearer reader-token")[1]["namespaces"], [["a"]])
             equal(ask("reader-token", "GET", "/v1/namespaces/a%1Fb"), 200)
             equal(ask("reader-token", "GET", "/v1/namespaces/a"), 403)
             equal(ask("reader-token", "GET", "/v1/namespaces/z"), 404)
-            equal(ask("reader-token", "DELETE", "/v1/namespaces/a%1Fb"), 403)
+            status, answer, _ = server.ask("DELETE", "/v1/namespaces/a%1Fb", Authorization="Bearer reader-token")
+            equal((status, answer["error"]["message"]), (403, "The caller reader may not do this: it takes the role admin in namespace a.b"))
             form = "grant_type=client_credentials&client_id=writer&client_secret="
             kind = {"Content-Type": "application/x-www-form-urlencoded"}
             equal(server.ask("POST", "/v1/oauth/tokens", form + "wrong", **kind)[0], 401)
@@ -726,21 +737,46 @@ def wrong_starts():
     with Workshop() as shop:
         shop.write("empty.json", "")
         shop.write("nobody.json", "{}")
+        shop.write("words.json", '{"tokenz": []}')
+        shop.write("cut.json", '{"tokens": [')
         shop.write("role.json", json.dumps({"tokens": [{"name": "x", "token": "hidden", "grants": [{"namespace": "a", "role": "boss"}]}]}))
         for options, words in ((("--listen", "localhost:x"), ["HOST:PORT"]), (("--listen", "0.0.0.0:0"), ["--access"]),
                                (("--listen", "127.0.0.1:99999"), ["HOST:PORT"]), (("--access", "no.json"), ["no.json"]),
                                (("--access", "empty.json"), ["empty.json"]), (("--access", "nobody.json"), ["nobody"]),
-                               (("--access", "role.json"), ["boss"])):
+                               (("--access", "role.json"), ["role.json", "boss", "tokens[0]"]),
+                               (("--access", "words.json"), ["words.json", "tokenz"]), (("--access", "cut.json"), ["cut.json", "line 1"]),
+                               (("--listen", "foo"), ["foo is no HOST:PORT"]), (("extra",), ["no arguments"]),
+                               (("--connections", "0"), ["--connections", "from 1"]), (("--body-mb", "0"), ["--body-mb"]),
+                               (("--allow-location", "/x, rel"), ['"rel"'])):
             answer = shop.tarn("serve", *options, check=False)
             harness.must_refuse(answer, *words)
             assert "hidden" not in answer.err
+            if options[0] != "extra":  # what needs no opening is found without
+                looked = shop.tarn("serve", "--check-config", *options, check=False)
+                equal((looked.status, looked.out, looked.err), (answer.status, "", answer.err))
+        for options in (("--access", "none"), ("--config", "none"), ("--access-log", "none/x"), ("--intake", "/proc/none/x"),
+                        ("--tls-cert", "none", "--tls-key", "none")):
+            answer = shop.tarn("serve", "--listen", "127.0.0.1:0", *options, check=False)
+            equal(answer.status, 3)
+            harness.must_refuse(answer, "none", "no such file")
+        harness.must_refuse(shop.tarn("serve", "--check-config", "-c", "nonsense", check=False), "nonsense", "no catalog")
+
+
+def a_new_catalog_is_told():
+    """Where there was no catalog one is made, and that is said once: its name may be mistyped."""
+    with Workshop() as shop:
+        for said in (True, False):
+            with Server(shop, catalog="sqlite:new.db") as server:
+                server.process.send_signal(signal.SIGTERM)
+                err = server.process.stderr.read()
+            equal("there was no catalog at new.db: a new one was made" in err, said)
 
 
 CASES = [b40, b41, a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
          transactions_on_a_stale_head,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
          duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, places_of_the_wrong_kind, lies_are_refused,
-         wrong_starts]
+         wrong_starts, a_new_catalog_is_told]
 
 
 def main():

@@ -342,6 +342,36 @@ def version_3():
                 same(found, [{**r, "extra": 5} for r in want])
 
 
+def write_defaults():
+    """Version 3: rows that lack a column are written with its default for writing, whatever they come as; a null that is said
+    stays one. It stands in the files, so that a reader who knows no defaults finds it."""
+    import pyarrow
+    import pyarrow.parquet
+    with harness.Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long not null", "--format-version", "3")
+        shop.write("old.ndjson", '{"id": 0}\n')
+        shop.tarn("ingest", "ns.t", "old.ndjson")
+        shop.tarn("alter", "ns.t", "add-column", "k", "string", "--default", "zz")
+        shop.tarn("alter", "ns.t", "add-column", "n", "decimal(5,2)", "--default", "1.50")
+        shop.write("a.ndjson", '{"id": 1}\n{"id": 2, "k": null, "n": null}\n{"id": 3, "k": "c"}\n')
+        shop.write("b.csv", "id,n\n4,2.25\n5,\n")
+        pyarrow.parquet.write_table(pyarrow.table({"id": pyarrow.array([6], pyarrow.int64())}), shop.path("c.parquet"))
+        shop.tarn("ingest", "ns.t", "a.ndjson", "b.csv")
+        shop.tarn("ingest", "ns.t", "c.parquet")
+        shop.write("d.ndjson", '{"id": 7}\n')
+        shop.tarn("ingest", "ns.t", "d.ndjson", "--state", "state", "--checkpoint-rows", "1")
+        found = {r["id"]: (r["k"], r["n"]) for r in shop.cat("ns.t").rows}
+        want = {0: ("zz", "1.50"), 1: ("zz", "1.50"), 2: (None, None), 3: ("c", "1.50"), 4: ("zz", "2.25"), 5: ("zz", None),
+                6: ("zz", "1.50"), 7: ("zz", "1.50")}
+        equal(found, want)
+        same(shop.pyiceberg_rows("ns.t"), shop.cat("ns.t").rows)
+        del want[0]
+        inside = [r for f in shop.cat("ns.t.files").rows
+                  for r in pyarrow.parquet.read_table(f["file_path"], partitioning=None).to_pylist() if r["id"] > 0]
+        equal({r["id"]: (r["k"], r["n"] and str(r["n"])) for r in inside}, want)
+        shop.tarn("check", "ns.t", "--deep")
+
+
 def folders():
     """The dir catalog: Hadoop's layout, by path, hint and number."""
     from pyiceberg.table import StaticTable
@@ -402,7 +432,7 @@ def parquet_in():
 
 
 CASES = [all_types, partition_values, metrics, others_append, others_alter, others_make, deletes, filters, codecs, altered,
-         respecified, refs, checkpoints, modes, old_format, version_3, folders, avro_files, parquet_in]
+         respecified, refs, checkpoints, modes, old_format, version_3, write_defaults, folders, avro_files, parquet_in]
 
 
 def main(names):

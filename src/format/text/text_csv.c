@@ -237,7 +237,7 @@ tarn_code text_csv_record(text_decoder *d) {
     }
     for (int32_t i = 0; i < plan->n_absent; i++) {
         int32_t field = plan->absent[i];
-        tarn_code code = text_put_null(d, &plan->root.children[field], &d->rows.children[field]);
+        tarn_code code = text_put_absent(d, &plan->root.children[field], &d->rows.children[field]);
         if (code != TARN_OK) {
             return code;
         }
@@ -349,7 +349,8 @@ tarn_code text_csv_bind(text_plan *plan, const char *name, const tarn_str *names
         }
     }
     for (int32_t i = 0; i < root->n_children; i++) {
-        if (!given[i] && root->children[i].required && !plan->has_kinds) {
+        if (!given[i] && root->children[i].required && root->children[i].fallback == NULL &&
+            !plan->has_kinds) {
             return err_set(err, TARN_INVALID,
                            "%s line 1: column %.*s was required and not in the header", name,
                            STR_ARG(root->children[i].name));

@@ -25,8 +25,10 @@ struct text_node {
     bool required;
     bool is_key; /* of root: rows that delete must have it too */
     tarn_str name;
-    const text_node *parent; /* NULL: the root */
-    text_node *children;     /* struct fields; element; key and value; variant's two parts */
+    const tarn_field *fallback; /* whose write default stands for an absent member; NULL: null */
+    tarn_value absent;          /* it, of a primitive */
+    const text_node *parent;    /* NULL: the root */
+    text_node *children;        /* struct fields; element; key and value; variant's two parts */
     int32_t n_children;
     int32_t predict_at; /* struct: where its n_children + 1 entries of decoder.successor begin */
     uint32_t n_slots;   /* struct: hash table of names; a power of two */
@@ -102,6 +104,8 @@ tarn_code text_bad(text_decoder *d, const text_node *node, const char *fmt, ...)
 /* ---- text_value.c ---- */
 /* A null, if the column may have one. */
 tarn_code text_put_null(text_decoder *d, const text_node *node, tarn_builder *b);
+/* What a row that does not name the column has there: its default for writing, else null. */
+tarn_code text_put_absent(text_decoder *d, const text_node *node, tarn_builder *b);
 /* A primitive from its text: a CSV cell, a JSON string where the type is written as one, or a JSON
  * number. */
 tarn_code text_put_text(text_decoder *d, const text_node *node, tarn_builder *b, tarn_str text);

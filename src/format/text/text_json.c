@@ -407,7 +407,7 @@ static tarn_code find_member(text_decoder *d, const text_node *node, int32_t *fi
 static tarn_code fill_absent(text_decoder *d, const text_node *node, tarn_builder *b) {
     for (int32_t i = 0; i < node->n_children; i++) {
         if (b->children[i].length == b->length) {
-            tarn_code code = text_put_null(d, &node->children[i], &b->children[i]);
+            tarn_code code = text_put_absent(d, &node->children[i], &b->children[i]);
             if (code != TARN_OK) {
                 return code;
             }

@@ -76,6 +76,22 @@ static int32_t part_count(const tarn_type *type) {
     return type->kind == TARN_VARIANT ? 2 : type_is_nested(type) ? type->n_fields : 0;
 }
 
+/* A row that lacks the column has its default for writing (spec, "Default values"). */
+static tarn_code set_fallback(text_plan *plan, text_node *node, const tarn_field *field,
+                              tarn_error *err) {
+    const json_value *json = field->write_default;
+    if (json == NULL || json->kind == JSON_NULL) {
+        return TARN_OK;
+    }
+    node->fallback = field;
+    tarn_code code = type_is_nested(field->type)
+                         ? TARN_OK
+                         : value_from_json(&plan->arena, field->type, json, &node->absent, err);
+    return code == TARN_OK
+               ? code
+               : err_add(err, code, "write-default of column %.*s", STR_ARG(node->name));
+}
+
 static tarn_code fit_node(text_plan *plan, text_node *node, const tarn_type *type, int depth,
                           tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -100,6 +116,7 @@ static tarn_code fit_node(text_plan *plan, text_node *node, const tarn_type *typ
         child->name = !variant ? type->fields[i].name : i == 0 ? STR("metadata") : STR("value");
         child->required = variant || type->fields[i].required;
         TRY(set_key(&plan->arena, child, err));
+        TRY(type->kind == TARN_STRUCT ? set_fallback(plan, child, &type->fields[i], err) : TARN_OK);
         TRY(fit_node(plan, child, variant ? type_primitive(TARN_BINARY) : type->fields[i].type,
                      depth + 1, err));
     }

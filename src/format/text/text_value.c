@@ -56,6 +56,14 @@ tarn_code text_put_null(text_decoder *d, const text_node *node, tarn_builder *b)
     return TARN_OK;
 }
 
+tarn_code text_put_absent(text_decoder *d, const text_node *node, tarn_builder *b) {
+    if (node->fallback == NULL) {
+        return text_put_null(d, node, b);
+    }
+    return type_is_nested(node->type) ? builder_default(b, node->fallback, true, d->err)
+                                      : builder_value(b, &node->absent, d->err);
+}
+
 /* ---- numbers ---- */
 
 /* Digits with at most one point, no exponent: value is *digits / 10^*places. false: anything else,

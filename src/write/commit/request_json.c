@@ -3,8 +3,6 @@
 
 #include "iceberg/file_json.h"
 
-#define MAX_ID_BYTES 256
-
 static const char *const KINDS[] = {
     "append", "merge-append", "overwrite", "replace-partitions", "delete-files", "row-delta"};
 
@@ -152,6 +150,37 @@ done:
     return code;
 }
 
+/* What is not known may be what matters: a misspelt list of files is not passed over. */
+static tarn_code check_members(const json_value *json, tarn_error *err) {
+    static const char *const NAMES[] = {"kind",
+                                        "commit-id",
+                                        "share",
+                                        "merge",
+                                        "allow-empty",
+                                        "check-new-deletes",
+                                        "branch",
+                                        "table-uuid",
+                                        "base-snapshot-id",
+                                        "mine",
+                                        "fence",
+                                        "summary",
+                                        "data-files",
+                                        "delete-files",
+                                        "removed-data-files",
+                                        "removed-delete-files",
+                                        "referenced-data-files",
+                                        NULL};
+    static const char *const FENCE[] = {"of", "number", "at-most", NULL};
+    const json_value *odd = json_stranger(json, NAMES);
+    if (odd != NULL) {
+        return err_set(err, TARN_INVALID, "member \"%.*s\" is not known", STR_ARG(odd->name));
+    }
+    odd = json_stranger(json_get(json, "fence"), FENCE);
+    return odd == NULL ? TARN_OK
+                       : err_set(err, TARN_INVALID, "member \"%.*s\" of \"fence\" is not known",
+                                 STR_ARG(odd->name));
+}
+
 static tarn_code get_kind(const json_value *json, commit_kind *out, tarn_error *err) {
     tarn_str text = STR_NULL;
     (void)json_str(json_get(json, "kind"), &text);
@@ -161,11 +190,15 @@ static tarn_code get_kind(const json_value *json, commit_kind *out, tarn_error *
             return TARN_OK;
         }
     }
-    return bad_member("kind", err);
+    return err_set(err, TARN_INVALID,
+                   "member \"kind\" is %s%.*s%s: it is one of append, merge-append, overwrite, "
+                   "replace-partitions, delete-files, row-delta",
+                   text.data != NULL ? "\"" : "missing or no text", STR_ARG(text),
+                   text.data != NULL ? "\"" : "");
 }
 
 bool commit_id_is_good(tarn_str id) {
-    bool good = id.len > 0 && id.len <= MAX_ID_BYTES;
+    bool good = id.len > 0 && id.len <= COMMIT_ID_MAX_BYTES;
     for (size_t i = 0; good && i < id.len; i++) {
         good = (uint8_t)id.data[i] > 0x20 && id.data[i] != 0x7f;
     }
@@ -181,7 +214,7 @@ static tarn_code get_commit_id(tarn_arena *arena, const json_value *json, const 
         return code;
     }
     if (!commit_id_is_good(text)) {
-        return bad_member("commit-id", err);
+        return err_set(err, TARN_INVALID, "member \"commit-id\" is not " COMMIT_ID_RULE);
     }
     *out = arena_str(arena, text).data;
     return *out != NULL ? TARN_OK : err_nomem(err);
@@ -236,6 +269,7 @@ tarn_code commit_request_from_json(tarn_arena *arena, const json_value *json,
     tarn_properties mine;
     memset(out, 0, sizeof *out);
     out->from_snapshot_id = TARN_NO_SNAPSHOT;
+    TRY(check_members(json, err));
     TRY(get_kind(json, &out->kind, err));
     TRY(get_flags(json, out, err));
     TRY(get_commit_id(arena, json, &out->commit_id, err));
