@@ -69,6 +69,29 @@ file_kind file_kind_by_content(tarn_str head) {
     return head.len > 0 && head.data[0] == '{' ? FILE_NDJSON : FILE_CSV;
 }
 
+/* Anything is CSV of one column: without a name that says so, its first line has several, or is a
+ * word, as names of columns are. Nothing at all is as good as CSV. */
+static bool looks_like_csv(tarn_str head, const tarn_file_options *o) {
+    char delimiter = o->csv_delimiter != NULL ? o->csv_delimiter[0] : ',';
+    bool several = o->csv_delimiter != NULL || o->csv_quote != NULL || o->csv_no_header;
+    bool word = true;
+    tarn_str text = str_trim(head);
+    bool ended = head.len < 64 || text.len == 0; /* the file, with this line */
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (c == '\n') {
+            ended = true;
+            break;
+        }
+        if ((unsigned char)c < ' ' && c != '\t' && c != '\r') {
+            return false;
+        }
+        several = several || c == delimiter;
+        word = word && strchr(" \t<>[](){};|=/\\", c) == NULL;
+    }
+    return (several || (word && ended)) && (text.len == 0 || strchr("<[", text.data[0]) == NULL);
+}
+
 tarn_code file_tell_reject(const tarn_file_options *o, const char *name, int64_t line, tarn_str raw,
                            tarn_str reason, tarn_error *err) {
     char text[512];
@@ -103,6 +126,12 @@ tarn_code file_kind_choose(tarn_str path, const tarn_file_options *o, tarn_str h
     }
     if (!named) {
         *kind = file_kind_by_content(head);
+        if (*kind == FILE_CSV && !looks_like_csv(head, o)) {
+            return err_set(err, TARN_INVALID,
+                           "neither the name of %.*s nor its first bytes say what it holds; give a "
+                           "format (--format)",
+                           STR_ARG(str_is(path, "-") ? STR("standard input") : path));
+        }
     }
     if (file_kind_is_text(*kind)) {
         *codec = sniffed != CODEC_NONE ? sniffed : *codec;

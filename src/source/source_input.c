@@ -390,6 +390,10 @@ static tarn_code open_file(source_input *in, tarn_error *err) {
     } else if (in->check_len == 0) {
         TRY(identify(in, err));
     }
+    if (followed && in->size == 0 && s->file.format == NULL &&
+        !file_kind_by_name(str_of(in->file), &kind, &codec)) {
+        return TARN_OK; /* its first lines say what it holds */
+    }
     TRY(kind_of_file(in, &kind, &codec, err));
     bool text = kind == FILE_NDJSON || kind == FILE_CSV;
     if (followed && (!text || codec != CODEC_NONE)) {
@@ -520,7 +524,7 @@ tarn_code input_next(source_input *in, int64_t timeout_ms, tarn_batch *out, cons
             }
             TRY(in->kind == INPUT_PIPE ? open_pipe(in, timeout_ms, err) : open_file(in, err));
         }
-        if (in->reader == NULL && in->pieces == NULL) { /* a pipe that has not begun, or is over */
+        if (in->reader == NULL && in->pieces == NULL) { /* it has not begun, or is over */
             break;
         }
         ended = false;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "format/text/text.h"
+#include "source/file_reader.h"
 #include "source/source.h"
 
 typedef struct fixture {
@@ -332,6 +333,52 @@ static void pipes_are_read_as_they_come(void **state) {
     end(&f);
 }
 
+static void what_a_file_holds_is_guessed_where_it_is_clear(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text;
+        bool clear;
+    } cases[] = {
+        {"a", "id,v\n1,a\n", true},  {"b", "id\n1\n", true},      {"c", "{\"id\":1}\n", true},
+        {"d", "<a>\n", false},       {"e", "[1]\n", false},       {"f", "some words\n", false},
+        {"g", "id;v\n1;a\n", false}, {"h", "\001\002,\n", false}, {"i.csv", "id v\n", true}};
+    fixture f;
+    begin(&f);
+    tarn_file_options o = TARN_FILE_OPTIONS_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        file_kind kind;
+        codec_kind codec;
+        tarn_code code = file_kind_choose(str_of(cases[i].name), &o, str_of(cases[i].text), &kind,
+                                          &codec, &f.err);
+        assert_int_equal(code, cases[i].clear ? TARN_OK : TARN_INVALID);
+        assert_true(cases[i].clear || strstr(f.err.message, "--format") != NULL);
+        err_reset(&f.err);
+    }
+    end(&f);
+}
+
+static void an_empty_file_is_followed_until_it_says_what_it_is(void **state) {
+    (void)state;
+    fixture f;
+    row_source *s;
+    tarn_batch batch;
+    const uint8_t *kinds;
+    bool ended;
+    begin(&f);
+    f.options.follow = true;
+    const char *inputs[] = {put(&f, "log", "wb", "")};
+    assert_reads(source_open(f.env, inputs, 1, &f.options, &s, &f.err));
+    assert_reads(source_next(s, 20, &batch, &kinds, &ended, &f.err));
+    assert_false(ended);
+    put(&f, "log", "ab", "{\"id\":1}\n");
+    assert_reads(source_next(s, 10000, &batch, &kinds, &ended, &f.err));
+    note_rows(&f, &batch, kinds);
+    batch_release(&batch);
+    seen_is(&f, "1,");
+    source_close(s);
+    end(&f);
+}
+
 /* What is read of a pipe with this text, from these offsets on. */
 static tarn_code read_piped(fixture *f, const char *text, const char *from, int n,
                             const char **offsets) {
@@ -500,17 +547,20 @@ static void memory_runs_out_anywhere(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(files_go_on_after_any_batch),
-                                       cmocka_unit_test(folders_give_each_file_once),
-                                       cmocka_unit_test(names_that_are_no_text_are_known_again),
-                                       cmocka_unit_test(other_files_are_refused),
-                                       cmocka_unit_test(a_followed_file_waits_for_lines),
-                                       cmocka_unit_test(a_file_is_rotated_while_it_is_followed),
-                                       cmocka_unit_test(pipes_are_read_as_they_come),
-                                       cmocka_unit_test(a_pipe_is_known_again),
-                                       cmocka_unit_test(an_idle_pipe_is_not_waited_for),
-                                       cmocka_unit_test(a_column_of_kinds_is_taken_out),
-                                       cmocka_unit_test(schemas_grow),
-                                       cmocka_unit_test(memory_runs_out_anywhere)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_go_on_after_any_batch),
+        cmocka_unit_test(folders_give_each_file_once),
+        cmocka_unit_test(names_that_are_no_text_are_known_again),
+        cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(a_followed_file_waits_for_lines),
+        cmocka_unit_test(a_file_is_rotated_while_it_is_followed),
+        cmocka_unit_test(pipes_are_read_as_they_come),
+        cmocka_unit_test(a_pipe_is_known_again),
+        cmocka_unit_test(an_idle_pipe_is_not_waited_for),
+        cmocka_unit_test(what_a_file_holds_is_guessed_where_it_is_clear),
+        cmocka_unit_test(an_empty_file_is_followed_until_it_says_what_it_is),
+        cmocka_unit_test(a_column_of_kinds_is_taken_out),
+        cmocka_unit_test(schemas_grow),
+        cmocka_unit_test(memory_runs_out_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
