@@ -49,13 +49,16 @@ typedef struct pipe_feed {
     io_stream *pipe;
     int64_t head_left; /* bytes to give first */
     int64_t pass;      /* then bytes that were read before */
+    int64_t sum;       /* of both; -1: not known */
 } pipe_feed;
 
 static tarn_code read_pipe(pipe_feed *f, tarn_buf *into, size_t want, bool *ended,
                            tarn_error *err) {
     tarn_code code = TARN_OK;
     size_t got = 0;
-    want = f->head_left > 0 && (uint64_t)f->head_left < want ? (size_t)f->head_left : want;
+    int64_t bytes = 0;
+    int64_t known = f->head_left > 0 ? f->head_left : f->pass; /* and no more at once */
+    want = known > 0 && (uint64_t)known < want ? (size_t)known : want;
     TRY(buf_reserve(into, want, err));
     TRY(f->pipe->read(f->pipe, into->data + into->len, want, &got, err));
     *ended = got == 0;
@@ -72,6 +75,14 @@ static tarn_code read_pipe(pipe_feed *f, tarn_buf *into, size_t want, bool *ende
     }
     size_t passed = (uint64_t)f->pass < got ? (size_t)f->pass : got;
     f->pass -= (int64_t)passed;
+    if (passed > 0 && f->pass == 0 && f->sum >= 0 &&
+        (int64_t)store_pipe_sum(f->pipe, &bytes) != f->sum) {
+        return err_set(err, TARN_INVALID,
+                       "%s begins as the one that was read before, but its first %lld bytes are "
+                       "not the same: it is another input, and is read with another state folder "
+                       "(--state)",
+                       f->base.name, (long long)bytes);
+    }
     memmove(into->data + into->len, into->data + into->len + passed, got - passed);
     into->len += got - passed;
 done:
@@ -102,7 +113,7 @@ static void close_pipe(byte_feed *feed) {
     env_free(feed->env, f);
 }
 
-tarn_code feed_pipe(io_stream *pipe, int64_t head, int64_t start, byte_feed **out,
+tarn_code feed_pipe(io_stream *pipe, int64_t head, int64_t start, int64_t sum, byte_feed **out,
                     tarn_error *err) {
     pipe_feed *f = env_calloc(pipe->env, 1, sizeof *f);
     if (f == NULL) {
@@ -112,6 +123,7 @@ tarn_code feed_pipe(io_stream *pipe, int64_t head, int64_t start, byte_feed **ou
     f->pipe = pipe;
     f->head_left = start > 0 ? head : 0;
     f->pass = start - f->head_left;
+    f->sum = sum;
     *out = &f->base;
     return TARN_OK;
 }

@@ -20,9 +20,9 @@ struct byte_feed {
 
 /* All of stream, which never waits. Takes it on success. */
 tarn_code feed_stream(io_stream *stream, byte_feed **out, tarn_error *err) TARN_MUST_USE;
-/* A pipe's bytes as they come (store_pipe_open): head bytes first, then those from start on. Takes
- * pipe on success. */
-tarn_code feed_pipe(io_stream *pipe, int64_t head, int64_t start, byte_feed **out,
+/* A pipe's bytes as they come (store_pipe_open): head bytes first, then those from start on. sum is
+ * store_pipe_sum of those before start; -1: not known. Takes pipe on success. */
+tarn_code feed_pipe(io_stream *pipe, int64_t head, int64_t start, int64_t sum, byte_feed **out,
                     tarn_error *err) TARN_MUST_USE;
 /* Of a file that grows, opened at its beginning: head bytes first, then those from start on. Takes
  * tail on success. */

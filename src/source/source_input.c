@@ -19,6 +19,7 @@ tarn_code input_init(source_input *in, source_setup *setup, const char *path, ta
     memset(in, 0, sizeof *in);
     in->setup = setup;
     in->size = -1;
+    in->whole = -1;
     arena_init(&in->names, setup->env);
     in->path = arena_strdup(&setup->arena, path);
     folder_init(&in->folder, setup->env, in->path);
@@ -229,7 +230,8 @@ static tarn_code open_pipe(source_input *in, int64_t timeout_ms, tarn_error *err
     bool text = kind == FILE_NDJSON || kind == FILE_CSV;
     if (text && codec == CODEC_NONE && (s->pieces || s->grow)) {
         io_stream *pipe = in->pipe;
-        TRY(feed_pipe(pipe, in->at.head_bytes, in->at.bytes, &feed, err));
+        TRY(feed_pipe(pipe, in->at.head_bytes, in->at.bytes, in->ended ? in->whole : -1, &feed,
+                      err));
         in->pipe = NULL;
         TRY(open_pieces(in, feed, kind, err));
         in->pipe = pipe;
@@ -467,8 +469,13 @@ static tarn_code read_on(source_input *in, int64_t timeout_ms, tarn_batch *out,
         code = piece_reader_next(in->pieces, timeout_ms, out, ended, err);
         *kinds = piece_reader_kinds(in->pieces);
         piece_reader_position(in->pieces, &in->at);
-        if (in->pipe != NULL) {
+        if (in->pipe != NULL && code == TARN_OK) {
             note_pipe(in);
+            int64_t bytes;
+            int64_t sum = store_pipe_sum(in->pipe, &bytes);
+            if (*ended) {
+                in->whole = bytes == in->at.bytes ? sum : -1;
+            }
         }
         return code == TARN_OK && in->setup->grow ? keep_root(in, err) : code;
     }
@@ -625,6 +632,9 @@ void input_put(const source_input *in, json_writer *w) {
         }
     } else if (in->done || in->ended) {
         json_member_bool(w, "done", true);
+        if (in->whole >= 0) {
+            json_member_i64(w, "whole", in->whole);
+        }
     }
     if (in->file != NULL) {
         put_position(in, w);
@@ -682,6 +692,7 @@ tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *er
     read_number(offsets, "head-bytes", &in->at.head_bytes);
     read_number(offsets, "head-lines", &in->at.head_lines);
     read_number(offsets, "inode", &inode);
+    read_number(offsets, "whole", &in->whole);
     in->inode = (uint64_t)inode;
     in->check_len = in->check_len < CHECK_BYTES ? in->check_len : CHECK_BYTES;
     if (json_str(json_get(offsets, "check"), &check) && check.len == 16) {

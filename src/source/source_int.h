@@ -62,6 +62,7 @@ typedef struct source_input {
     piece_reader *pieces;
     io_stream *pipe;   /* of an INPUT_PIPE that is open; its reader's once that is there */
     bool ended;        /* the pipe before was read to its end, and nothing behind it yet */
+    int64_t whole;     /* checksum of a pipe of plain text that ended; -1: not known */
     file_position at;  /* where it is read on from, then where it stands */
     int64_t size;      /* of the file when it was looked at; -1: not known */
     int64_t check_len; /* bytes at its front, whose hash is check */

@@ -419,6 +419,21 @@ static void a_pipe_is_known_again(void **state) {
     seen_is(&f, "1,9,");
     assert_reads(read_piped(&f, "{\"id\":1}\n{\"id\":9}\n{\"id\":10}\n", again, -1, NULL));
     seen_is(&f, "10,");
+    tarn_buf longer; /* it begins as the one before, for as long as that is looked at */
+    buf_init(&longer, f.env, 0);
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(buf_printf(&longer, &f.err, "{\"id\":%d}\n", 1000 + i), TARN_OK);
+    }
+    assert_int_equal(buf_append_char(&longer, '\0', &f.err), TARN_OK);
+    assert_reads(read_piped(&f, (const char *)longer.data, NULL, -1, &all));
+    buf_reset(&f.seen);
+    assert_reads(read_piped(&f, (const char *)longer.data, all, -1, &all));
+    seen_is(&f, "");
+    longer.data[9000] = '9';
+    assert_int_equal(read_piped(&f, (const char *)longer.data, all, -1, NULL), TARN_INVALID);
+    assert_non_null(strstr(f.err.message, "are not the same"));
+    seen_is(&f, "");
+    buf_release(&longer);
     assert_reads(read_piped(&f, "", NULL, -1, &all));
     assert_reads(read_piped(&f, text, all, -1, NULL));
     seen_is(&f, "1,2,3,4,");
