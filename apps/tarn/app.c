@@ -55,8 +55,12 @@ int app_fail(tarn_code code) {
         return 0;
     }
     bool more = err->code == code && err->detail[0] != '\0';
-    app_say("error", "%s%s%s%s", message, more ? " (" : "", more ? err->detail : "",
-            more ? ")" : "");
+    bool where = !more && code == TARN_NOT_FOUND && the_app.shown_catalog != NULL &&
+                 strncmp(message, "table ", 6) == 0;
+    const char *detail = more ? err->detail : where ? the_app.shown_catalog : "";
+    bool any = more || where;
+    app_say("error", "%s%s%s%s%s", message, any ? " (" : "", where ? "catalog " : "", detail,
+            any ? ")" : "");
     return code == TARN_CANCELLED ? 130 : (int)code;
 }
 
@@ -307,6 +311,7 @@ static tarn_code choose_catalog(tarn_catalog_options *options, app_properties *p
             options->name, app_shown_uri(uri));
     }
     *out = uri;
+    the_app.shown_catalog = app_shown_uri(uri);
     return is_local(uri) ? check_there(uri) : TARN_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct app {
     bool log_json;                /* what is said on standard error is a JSON object a line */
     bool only_looks;              /* it changes nothing: a catalog that is not there is empty */
     bool makes;                   /* the command may make the catalog where there is none */
+    const char *shown_catalog;    /* what may be said of the one that was chosen */
     const char *new_catalog;      /* path where there was none when it was opened; else NULL */
     tarn_catalog_handle *catalog; /* opened when first needed */
     void **kept;                  /* freed by app_close */

@@ -396,5 +396,5 @@ tarn_code tarn_table_alter(tarn_table *table, const char *edits_json, tarn_outco
     }
 done:
     arena_release(&arena);
-    return code;
+    return api_about_table(table, code, err);
 }

@@ -77,7 +77,7 @@ static tarn_code change_rows(tarn_table *table, const char *set, const char *whe
     code = finish_change(table, code, &result, outcome);
 done:
     arena_release(&arena);
-    return code;
+    return api_about_table(table, code, err);
 }
 
 tarn_code tarn_table_delete(tarn_table *table, const char *where, const char *branch,
@@ -238,5 +238,5 @@ done:
     batch_release(&rows);
     source->release(source);
     arena_release(&arena);
-    return code;
+    return api_about_table(table, code, err);
 }

@@ -247,7 +247,7 @@ tarn_code tarn_table_scan(tarn_table *table, const tarn_scan_options *options,
     s = NULL;
 done:
     free_state(s);
-    return code;
+    return api_about_table(table, code, err);
 }
 
 static tarn_code open_changes(stream_state *s, const tarn_changes_options *o, tarn_error *err) {
@@ -293,5 +293,5 @@ tarn_code tarn_table_changes(tarn_table *table, const tarn_changes_options *opti
     s = NULL;
 done:
     free_state(s);
-    return code;
+    return api_about_table(table, code, err);
 }

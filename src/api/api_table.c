@@ -86,6 +86,19 @@ void tarn_table_free(tarn_table *table) {
     env_free(table->env, table);
 }
 
+tarn_code api_about_table(const tarn_table *table, tarn_code code, tarn_error *err) {
+    tarn_buf name;
+    if ((code != TARN_INVALID && code != TARN_NOT_FOUND) || table->ident.name.len == 0) {
+        return code;
+    }
+    buf_init(&name, table->env, 0);
+    if (ident_text(&table->ident, &name, NULL) == TARN_OK) {
+        (void)err_add(err, code, "table %.*s", STR_ARG(buf_str(&name)));
+    }
+    buf_release(&name);
+    return code;
+}
+
 tarn_code tarn_table_refresh(tarn_table *table, tarn_error *err) {
     API_ERROR(err);
     tarn_table_version *version;

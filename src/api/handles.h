@@ -35,6 +35,8 @@ void handle_release(tarn_catalog_handle *catalog); /* takes NULL */
     }                                                                                              \
     err_reset(err)
 
+/* code, with the table's name where the caller asked for what it has not, or for nonsense. */
+tarn_code api_about_table(const tarn_table *table, tarn_code code, tarn_error *err);
 /* Moves a buffer's text into an allocation of the caller's (tarn_text_free); releases the buffer.
  */
 tarn_code api_give_text(tarn_env *env, tarn_buf *text, char **out, tarn_error *err) TARN_MUST_USE;

@@ -424,6 +424,21 @@ def set_properties():
 
 # ---- files ----
 
+def errors_name_their_table():
+    """What is asked of a table that it has not is told with the table, and a missing table with the catalog."""
+    with harness.Workshop() as shop:
+        shop.tarn("create", "app.t", "id long")
+        for arguments, words in (
+                (("cat", "app.t", "--columns", "zz"), "there is no column zz (table app.t)"),
+                (("cat", "app.t", "--where", "zz = 1"), "(table app.t)"), (("cat", "app.t", "--ref", "zz"), "no branch or tag zz (table app.t)"),
+                (("cat", "app.t", "--snapshot-id", "12"), "no snapshot 12 (table app.t)"),
+                (("alter", "app.t", "drop-column", "zz"), '(table app.t)'), (("delete", "app.t", "--where", "zz = 1"), "(table app.t)"),
+                (("changes", "app.t", "--from", "12"), "(table app.t)"), (("cat", "app.nk"), "app.nk did not exist (catalog sqlite:./tarn.db)"),
+                (("drop", "app.nk", "-c", "sqlite:tarn.db"), "app.nk did not exist (catalog sqlite:tarn.db)"),
+                (("serve", "extra"), "takes options and no arguments")):
+            harness.must_refuse(shop.tarn(*arguments, check=False), words)
+
+
 def file_command():
     """file cat, schema and meta of every kind of file, with filters, limits and formats."""
     with Workshop() as shop:
@@ -490,7 +505,8 @@ def help_texts():
 
 
 CASES = [create_and_describe, ls_rename_drop_register, catalogs, paths_and_moved, ingest_every_format, ingest_modes, cat_options, cat_into_files, terminals,
-         metadata_tables, time_travel, delete_rows, log, alter_everything, set_properties, file_command, help_texts]
+         metadata_tables, time_travel, delete_rows, log, alter_everything, set_properties, errors_name_their_table, file_command,
+         help_texts]
 
 
 def main(names):
