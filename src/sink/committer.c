@@ -197,16 +197,6 @@ static const commit_fence *make_fence(committer *c) {
     return &c->fence;
 }
 
-/* A vector holds all deletes of its file, so none may have come since. */
-static bool has_vectors(const write_result *w) {
-    for (int32_t i = 0; i < w->n_deletes; i++) {
-        if (w->deletes[i].format == TARN_FORMAT_PUFFIN) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void count_commit(committer *c, const commit_outcome *out, int64_t n, int64_t ms) {
     committer_counts *both[2] = {&c->counts, &c->last};
     for (int i = 0; i < 2; i++) {
@@ -240,7 +230,9 @@ static tarn_code fill_request(base_check *check, commit_request *request, tarn_e
     request->n_removed_deletes = w->n_removed_deletes;
     request->referenced = w->referenced;
     request->n_referenced = w->n_referenced;
-    request->check_new_deletes = has_vectors(w) && w->n_referenced > 0;
+    /* A vector holds all deletes of its file; and a row that others deleted since may have been
+     * moved by them, so that its key has another place. */
+    request->check_new_deletes = w->n_referenced > 0;
     request->branch = c->options.branch;
     request->from_snapshot_id = w->n_referenced > 0 ? d->base_snapshot_id : TARN_NO_SNAPSHOT;
     c->mine = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};

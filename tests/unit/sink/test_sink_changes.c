@@ -5,6 +5,8 @@
  * still. Single rules (B14, null keys, ...) have tests of their own. */
 #include "sink_case.h"
 
+#include "dml/dml.h"
+
 #include <stdlib.h>
 
 static tarn_error err;
@@ -144,6 +146,37 @@ static void compact(stream *s) {
     arena_release(&arena);
 }
 
+/* Others move rows: an update that leaves marks at their places, and writes them as they were. */
+static void move_some(stream *s) {
+    tarn_arena arena;
+    char text[32];
+    dml_options options;
+    dml_result result;
+    table_case *c = &s->t.c;
+    arena_init(&arena, c->env);
+    memset(&options, 0, sizeof options);
+    memset(&result, 0, sizeof result);
+    options.merge_on_read = true;
+    (void)snprintf(text, sizeof text, "id < %u", draw(s, KEYS));
+    assert_ok(expr_parse(&arena, str_of(text), &options.filter, &err));
+    tarn_code code =
+        dml_update(c->env, c->catalog, &c->ident, &options, STR("v = v"), &result, &err);
+    if (!s->t.options.background || code != TARN_CONFLICT) { /* else the stream was faster */
+        assert_code(code, TARN_OK);
+    }
+    table_version_release(result.outcome.version);
+    arena_release(&arena);
+}
+
+/* Somebody beside the stream. */
+static void interfere(stream *s) {
+    if (draw(s, 2) == 0) {
+        compact(s);
+    } else {
+        move_some(s);
+    }
+}
+
 static void swap_kinds(stream *s) {
     if (s->other != NULL && draw(s, 2) == 0) {
         tarn_str next = str_of(s->other);
@@ -167,7 +200,7 @@ static void checkpoint(stream *s) {
         s->durable = s->now;
     } else {
         if (what == 2) { /* in the middle: positions that were found are of no use any more */
-            compact(s);
+            interfere(s);
         }
         tarn_code code = sink_case_checkpoint(&s->t, "x", &err);
         if (code == TARN_CONFLICT) {
@@ -184,7 +217,7 @@ static void checkpoint(stream *s) {
     }
     check(s);
     if (draw(s, 8) == 0) {
-        compact(s);
+        interfere(s);
         check(s);
     }
     if (draw(s, 6) == 0 || s->other != NULL) {
@@ -251,7 +284,7 @@ static void run_behind(stream *s) {
         }
         uint32_t what = draw(s, 12);
         if (what < 2) { /* while commits are under way, and rows of the next are */
-            compact(s);
+            interfere(s);
         }
         code = code == TARN_OK ? push(s) : code;
         if (code != TARN_OK || what == 3) {
