@@ -513,6 +513,15 @@ static bool is_absent(const source_input *in) {
            store_inode_of(in->path) == 0;
 }
 
+/* Whoever gave another input that begins with all of the one before should know. */
+static void tell_of_passing(const source_input *in) {
+    if (in->ended && (in->reader != NULL || in->pieces != NULL)) {
+        env_log(in->setup->env, TARN_LOG_WARN, "source", "pipe",
+                "%s begins as the one that was read to its end before: that is not read again",
+                strcmp(in->path, "-") == 0 ? "standard input" : in->path);
+    }
+}
+
 tarn_code input_next(source_input *in, int64_t timeout_ms, tarn_batch *out, const uint8_t **kinds,
                      tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -530,6 +539,7 @@ tarn_code input_next(source_input *in, int64_t timeout_ms, tarn_batch *out, cons
                 return TARN_OK;
             }
             TRY(in->kind == INPUT_PIPE ? open_pipe(in, timeout_ms, err) : open_file(in, err));
+            tell_of_passing(in);
         }
         if (in->reader == NULL && in->pieces == NULL) { /* it has not begun, or is over */
             break;

@@ -50,8 +50,9 @@ def pipes_and_a_state():
         equal(process.returncode, 0)
         must_refuse(shop.tarn("ingest", *again, stdin=lines(range(201, 211)), check=False), "standard input", "does not begin as", "--state")
         equal(ids(shop), list(range(101, 106)))
-        for first, last in ((101, 108), (101, 108), (201, 211), (301, 303), (301, 305)):  # the same, sent again, another one, one that grew
-            shop.tarn("ingest", *again, stdin=lines(range(first, last)))
+        for first, last, new in ((101, 108, True), (101, 108, False), (201, 211, True), (301, 303, True), (301, 305, False)):  # resent, grown
+            told = "not read again" in shop.tarn("ingest", *again, stdin=lines(range(first, last))).err
+            equal(told, not new)
         shop.tarn("ingest", *again, stdin="")
         equal(ids(shop), list(range(101, 108)) + list(range(201, 211)) + list(range(301, 305)))
 
