@@ -68,8 +68,8 @@ Rows and results go to standard output, and nothing else does: progress, counts 
 
 Bad rows set aside by `ingest --rejects` are objects too, one a line: `file`, `line`, `reason`, `row`, and `row-hex` where the row is not UTF-8.
 
-A reader that closes standard output early (`| head -1`) ends the command quietly with 0. Ctrl-C ends it at the next safe point with 130: committed
-checkpoints stay, and what is not committed is removed.
+A reader that closes standard output early (`| head -1`) ends the command quietly with 0. Ctrl-C ends it at the next safe point with 130 (with 0 where
+the input is followed, and so has no end): committed checkpoints stay, and what is not committed is removed.
 
 ## Exit status
 """

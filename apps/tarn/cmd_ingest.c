@@ -93,6 +93,13 @@ static void release(ingest *in) {
     tarn_text_free(the_app.env, in->key);
 }
 
+/* The rest must not be taken for read. */
+static int tell_cut_short(void) {
+    app_say("info", "stopped before the end of the input: rows up to there are in the table%s",
+            ingest_options.state != NULL ? ", the same command goes on" : "");
+    return 130;
+}
+
 static int finish(ingest *in, tarn_code code) {
     if (code != TARN_OK && code != TARN_CANCELLED && in->rejects_failed) {
         code = ingest_rejects_error();
@@ -119,7 +126,7 @@ static int finish(ingest *in, tarn_code code) {
     ingest_end_progress(in);
     if (code == TARN_OK) {
         ingest_print_result(in);
-        return 0;
+        return in->cut_short ? tell_cut_short() : 0;
     }
     add_hint(code);
     int status = app_fail(code);

@@ -58,6 +58,7 @@ typedef struct ingest {
     bool found;        /* it was there, though --create asked for it */
     bool goes_on;      /* from offsets of its state */
     bool streaming;    /* rows are waited for for a while only: the clock, or a signal, may call */
+    bool cut_short;    /* a signal came before the input's end */
     long rejects_kept; /* bytes of rejects that belong to commits */
     int32_t rewinds;   /* one behind the other */
     bool rewound;      /* the last checkpoint was refused, and its rows come again */

@@ -378,6 +378,7 @@ static tarn_code run_stream(ingest *in) {
         }
         ingest_show_progress(in);
     }
+    in->cut_short = !ended && !ingest_options.follow; /* what is followed has no end */
     code = code == TARN_OK && !ended ? ingest_checkpoint(in) : code;
     return code == TARN_OK ? ingest_flush(in) : code;
 }

@@ -47,7 +47,7 @@ def pipes_and_a_state():
         process.send_signal(signal.SIGINT)
         wait_for(lambda: process.poll() is not None)
         process.communicate()
-        equal(process.returncode, 0)
+        equal(process.returncode, 130)
         must_refuse(shop.tarn("ingest", *again, stdin=lines(range(201, 211)), check=False), "standard input", "does not begin as", "--state")
         equal(ids(shop), list(range(101, 106)))
         for first, last, new in ((101, 108, True), (101, 108, False), (201, 211, True), (301, 303, True), (301, 305, False)):  # resent, grown
@@ -67,8 +67,23 @@ def an_idle_pipe_is_stopped():
             time.sleep(0.3)  # so that it waits for rows, where the machine is quiet; it must end in any case
             process.send_signal(sign)
             wait_for(lambda: process.poll() is not None)
-            equal(process.returncode, 0)
+            equal(process.returncode, 130)
             process.communicate()
+
+
+def a_file_that_is_not_read_to_its_end():
+    """A stream over a file that a signal ends early says so, by its status too; the same command reads the rest, and then it is 0."""
+    with Workshop() as shop:
+        shop.write("a.ndjson", lines(range(400000)))
+        command = ["ns.t", "a.ndjson", "--create", "--state", "st", "--checkpoint-rows", "2000"]
+        process = start(shop, *command, stdin=subprocess.DEVNULL)
+        wait_for(lambda: shop.tarn("cat", "ns.t", "--count", check=False).out.strip() not in ("", "0"))
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+        equal((process.returncode, "before the end" in said, "the same command goes on" in said), (130, True, True))
+        assert 0 < len(ids(shop)) < 400000
+        shop.tarn("ingest", *command)
+        equal(ids(shop), list(range(400000)))
 
 
 def a_table_that_was_taken_back():
@@ -143,8 +158,8 @@ def messages_say_what_to_do():
             equal("not applied" in answer.err, said)
 
 
-CASES = [pipes_and_a_state, an_idle_pipe_is_stopped, a_table_that_was_taken_back, each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written,
-         options_without_effect, messages_say_what_to_do]
+CASES = [pipes_and_a_state, an_idle_pipe_is_stopped, a_file_that_is_not_read_to_its_end, a_table_that_was_taken_back,
+         each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written, options_without_effect, messages_say_what_to_do]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))
