@@ -388,7 +388,7 @@ tarn_code tarn_catalog_drop_table(tarn_catalog_handle *catalog, const char *tabl
     }
     TRY(catalog_drop(catalog->catalog, &ident, err));
     if (purge) {
-        TRY(purge_table(catalog->env, catalog->catalog->store, version, err));
+        TRY(purge_table(catalog->env, catalog->catalog->store, version, NULL, err));
     }
 done:
     table_version_release(version);

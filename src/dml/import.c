@@ -273,7 +273,7 @@ static void take_back_table(importer *im, import_result *out, bool cancelled) {
         code = catalog_drop(im->catalog, im->ident, &why);
         out->created = code != TARN_OK;
         if (code == TARN_OK) { /* what is left of it is in nobody's way */
-            code = purge_table(im->env, im->catalog->store, now, &why);
+            code = purge_table(im->env, im->catalog->store, now, NULL, &why);
         }
     }
     table_version_release(now);

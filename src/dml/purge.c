@@ -14,6 +14,7 @@ typedef struct purge_work {
     tarn_arena arena;
     tarn_map done; /* paths; value 1: it is gone */
     bool keep_data;
+    purge_own_fn is_own;
     int64_t n_failures;
     tarn_code code; /* first failure */
     tarn_error *err;
@@ -34,6 +35,9 @@ static void note(purge_work *w, tarn_code code, const tarn_error *err) {
 /* A removal that failed is tried again where the file is named again. */
 static void remove_once(purge_work *w, tarn_str path) {
     tarn_error err = TARN_ERROR_INIT;
+    if (w->is_own != NULL && !w->is_own(w->metadata, path)) {
+        return;
+    }
     tarn_str kept = arena_str(&w->arena, path);
     map_entry *entry = kept.data != NULL ? map_put(&w->done, kept, NULL) : NULL;
     if (entry == NULL) {
@@ -126,7 +130,7 @@ static void discard_folders(purge_work *w) {
 }
 
 tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version *version,
-                      tarn_error *err) {
+                      purge_own_fn is_own, tarn_error *err) {
     const tarn_metadata *m = version->metadata;
     bool gc;
     tarn_code code = properties_bool(&m->properties, "gc.enabled", true, &gc, err);
@@ -139,6 +143,7 @@ tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version
     w.store = store;
     w.metadata = m;
     w.keep_data = !gc;
+    w.is_own = is_own;
     w.err = err;
     arena_init(&w.arena, env);
     map_init(&w.done, &w.arena);

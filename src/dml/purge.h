@@ -9,8 +9,10 @@
  * of others below the location are left. With gc.enabled=false data files are left too, as in
  * Iceberg Java. A file that is gone already is no error; the first other failure is reported after
  * all was tried, and what names a file that is still there stays with it: so the same version can
- * be purged again. Folders of the table that are empty then go, too. */
+ * be purged again. Folders of the table that are empty then go, too. is_own: what it is false of is
+ * another's, and stays; NULL: nothing is. */
+typedef bool (*purge_own_fn)(const tarn_metadata *m, tarn_str path);
 tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version *version,
-                      tarn_error *err) TARN_MUST_USE;
+                      purge_own_fn is_own, tarn_error *err) TARN_MUST_USE;
 
 #endif

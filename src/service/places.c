@@ -27,8 +27,7 @@ static tarn_str warehouse_of(tarn_arena *arena, tarn_catalog *catalog) {
     return location;
 }
 
-/* file:/x, file:///x and /x are one place. */
-static tarn_str plain(tarn_str location) {
+tarn_str places_plain(tarn_str location) {
     tarn_str path;
     return without_slashes(store_local_path(location, &path) ? path : location);
 }
@@ -43,12 +42,12 @@ tarn_code places_init(tarn_arena *arena, tarn_catalog *catalog, tarn_str allowed
     }
     tarn_str warehouse = warehouse_of(arena, catalog);
     if (warehouse.len > 0) {
-        roots[out->n++] = plain(warehouse);
+        roots[out->n++] = out->warehouse = places_plain(warehouse);
     }
     while (rest.len > 0 && str_split(&rest, ',', &piece)) {
         piece = str_trim(piece);
         if (piece.len > 0) {
-            roots[out->n++] = plain(piece);
+            roots[out->n++] = places_plain(piece);
         }
     }
     out->roots = roots;
@@ -78,16 +77,38 @@ bool places_climbs(tarn_str path) {
     return false;
 }
 
+bool places_is_below(tarn_str root, tarn_str path) {
+    return str_starts_with(path, root) &&
+           (path.len == root.len || root.len == 0 || path.data[root.len] == '/');
+}
+
+bool places_are_own(const tarn_metadata *m, tarn_str path) {
+    static const char *const FOLDERS[] = {"write.data.path", "write.metadata.path",
+                                          "write.object-storage.path", "write.folder-storage.path"};
+    if (places_climbs(path)) {
+        return false;
+    }
+    if (store_path_below(m->location, path, NULL)) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof FOLDERS / sizeof FOLDERS[0]; i++) {
+        tarn_str folder;
+        if (properties_get(&m->properties, FOLDERS[i], &folder) && folder.len > 0 &&
+            store_path_below(folder, path, NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 tarn_code places_allow(const service_places *p, tarn_str location, tarn_error *err) {
-    tarn_str path = plain(location);
+    tarn_str path = places_plain(location);
     if (places_climbs(path)) {
         return err_set(err, TARN_DENIED, "location \"%.*s\" goes through . or ..",
                        STR_ARG(location));
     }
     for (int32_t i = 0; i < p->n; i++) {
-        tarn_str root = p->roots[i];
-        if (str_starts_with(path, root) &&
-            (path.len == root.len || root.len == 0 || path.data[root.len] == '/')) {
+        if (places_is_below(p->roots[i], path)) {
             return TARN_OK;
         }
     }
@@ -95,46 +116,4 @@ tarn_code places_allow(const service_places *p, tarn_str location, tarn_error *e
                    "location \"%.*s\" lies outside the warehouse (the service's --allow-location "
                    "names other places)",
                    STR_ARG(location));
-}
-
-tarn_code places_allow_properties(const service_places *p, const tarn_properties *properties,
-                                  tarn_error *err) {
-    static const char *const KEYS[] = {"location", "write.data.path", "write.metadata.path",
-                                       "write.object-storage.path", "write.folder-storage.path"};
-    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
-        tarn_str place;
-        if (properties_get(properties, KEYS[i], &place)) {
-            tarn_code code = places_allow(p, place, err);
-            if (code != TARN_OK) {
-                return err_add(err, code, "property %s", KEYS[i]);
-            }
-        }
-    }
-    return TARN_OK;
-}
-
-tarn_code places_allow_changes(const service_places *p, const tarn_change_set *set,
-                               tarn_error *err) {
-    tarn_code code = TARN_OK;
-    for (int32_t i = 0; i < set->n_changes && code == TARN_OK; i++) {
-        const tarn_change *c = &set->changes[i];
-        if (c->kind == CHANGE_SET_LOCATION) {
-            code = places_allow(p, c->text, err);
-        } else if (c->kind == CHANGE_SET_PROPERTIES) {
-            code = places_allow_properties(p, &c->properties, err);
-        }
-    }
-    return code;
-}
-
-tarn_code places_allow_view(const service_places *p, const view_change_set *set, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    for (int32_t i = 0; i < set->n_changes && code == TARN_OK; i++) {
-        if (set->changes[i].kind == VIEW_SET_LOCATION) {
-            code = places_allow(p, set->changes[i].text, err);
-        } else if (set->changes[i].kind == VIEW_SET_PROPERTIES) {
-            code = places_allow_properties(p, &set->changes[i].properties, err);
-        }
-    }
-    return code;
 }

@@ -1,5 +1,6 @@
 /* service/places.h - where clients may put tables and views, and point the service to: the
- * catalog's own warehouse, and what whoever started the service allowed besides. */
+ * catalog's own warehouse, and what whoever started the service allowed besides. What a caller may
+ * of that is in homes.h. */
 #ifndef SERVICE_PLACES_H
 #define SERVICE_PLACES_H
 
@@ -9,6 +10,7 @@
 typedef struct service_places {
     int32_t n;
     const tarn_str *roots; /* without a slash at the end; "" is everywhere */
+    tarn_str warehouse;    /* the first of them; len 0: the catalog has none */
 } service_places;
 
 /* allowed: comma separated; len 0: the warehouse alone. */
@@ -20,12 +22,11 @@ tarn_code places_check(tarn_str allowed, tarn_error *err) TARN_MUST_USE;
  * allowed. */
 bool places_climbs(tarn_str path); /* has . or .. as a part */
 tarn_code places_allow(const service_places *p, tarn_str location, tarn_error *err) TARN_MUST_USE;
-/* Properties that say where files go: write.data.path and the like, a namespace's location. */
-tarn_code places_allow_properties(const service_places *p, const tarn_properties *properties,
-                                  tarn_error *err) TARN_MUST_USE;
-tarn_code places_allow_changes(const service_places *p, const tarn_change_set *set,
-                               tarn_error *err) TARN_MUST_USE;
-tarn_code places_allow_view(const service_places *p, const view_change_set *set,
-                            tarn_error *err) TARN_MUST_USE;
+bool places_is_below(tarn_str root, tarn_str path); /* or at it; both plain */
+/* file:/x, file:///x and /x are one place, and so are those with slashes at the end. */
+tarn_str places_plain(tarn_str location);
+/* A file of the table's, by the place: below its location, or where its properties say that new
+ * files go. */
+bool places_are_own(const tarn_metadata *m, tarn_str path);
 
 #endif

@@ -34,8 +34,7 @@ static tarn_code as_invalid(const sent_reader *r, tarn_code code, const char *wh
 /* Below the table's own location, or where clients may put tables. */
 static tarn_code check_place(const sent_reader *r, const char *what, tarn_str path) {
     tarn_error why = TARN_ERROR_INIT;
-    if (places_allow(r->places, path, &why) == TARN_OK ||
-        (!places_climbs(path) && store_path_below(r->out->metadata->location, path, NULL))) {
+    if (places_allow(r->places, path, &why) == TARN_OK || places_are_own(r->out->metadata, path)) {
         return TARN_OK;
     }
     return err_set(r->err, TARN_INVALID, "%s %.*s: %s", what, STR_ARG(path), why.message);

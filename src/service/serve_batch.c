@@ -10,26 +10,6 @@
 
 /* ---- what clients say ---- */
 
-static bool is_plain_path(tarn_str path) {
-    return !places_climbs(path) && memchr(path.data, '\0', path.len) == NULL;
-}
-
-static bool is_at_home(const tarn_metadata *m, tarn_str path) {
-    static const char *const FOLDERS[] = {"write.data.path", "write.object-storage.path",
-                                          "write.folder-storage.path"};
-    if (store_path_below(m->location, path, NULL)) {
-        return true;
-    }
-    for (size_t i = 0; i < sizeof FOLDERS / sizeof FOLDERS[0]; i++) {
-        tarn_str folder;
-        if (properties_get(&m->properties, FOLDERS[i], &folder) && folder.len > 0 &&
-            store_path_below(folder, path, NULL)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static tarn_code check_shape(const tarn_file *f, bool deletes, tarn_error *err) {
     bool vector = f->format == TARN_FORMAT_PUFFIN;
     if (deletes != (f->content != TARN_CONTENT_DATA)) {
@@ -63,7 +43,7 @@ static tarn_code check_file(service_request *r, const tarn_metadata *m, const ta
     tarn_code code = TARN_OK;
     store_stat_info info;
     TRY(check_shape(f, deletes, err));
-    if (!is_plain_path(f->path) || !is_at_home(m, f->path)) {
+    if (memchr(f->path.data, '\0', f->path.len) != NULL || !places_are_own(m, f->path)) {
         return err_set(err, TARN_INVALID, "file %.*s does not lie below the table's location",
                        STR_ARG(f->path));
     }

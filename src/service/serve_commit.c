@@ -1,5 +1,6 @@
 /* service/serve_commit.c - commits of standard clients: requirements and updates, through the
  * table's queue (REST specification, "updateTable"). */
+#include "service/homes.h"
 #include "service/service_int.h"
 
 /* Snapshots of a commit that others came before: their sequence numbers are taken. */
@@ -19,8 +20,12 @@ tarn_code rest_read_sent(service_request *r, const tarn_metadata *base, rebase_c
                          tarn_error *err) {
     commit->arena = &r->arena;
     commit->deltas = NULL;
-    return sent_snapshots_read(&r->arena, r->service->catalog->store, &r->service->places, base,
-                               &commit->set, &commit->snapshots, &commit->n_snapshots, err);
+    service_places places;
+    tarn_code code = homes_places(r, &r->table, &places, err);
+    return code != TARN_OK
+               ? code
+               : sent_snapshots_read(&r->arena, r->service->catalog->store, &places, base,
+                                     &commit->set, &commit->snapshots, &commit->n_snapshots, err);
 }
 
 tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base, rebase_commit *sent,
@@ -114,7 +119,7 @@ static tarn_code read_commit(service_request *r, rebase_commit *out, tarn_error 
         err->code = code = TARN_INVALID;
     }
     TRY(code);
-    TRY(places_allow_changes(&r->service->places, &out->set, err));
+    TRY(homes_allow_changes(r, &r->table, &out->set, err));
 done:
     return code;
 }

@@ -2,6 +2,7 @@
  * "Catalog API"). */
 #include <stdio.h>
 
+#include "service/homes.h"
 #include "service/service_int.h"
 
 static tarn_code end_json(json_writer *w, service_reply *reply) {
@@ -170,7 +171,7 @@ tarn_code rest_create_namespace(service_request *r, service_reply *reply, tarn_e
         return request_deny(r, &ns, AUTH_ADMIN, err);
     }
     TRY(request_member_properties(r, body, "properties", &properties, err));
-    TRY(places_allow_properties(&r->service->places, &properties, err));
+    TRY(homes_allow_properties(r, &ns, &properties, err));
     TRY(catalog_create_namespace(r->service->catalog, &ns, &properties, err));
     TRY(put_namespace(reply, &ns, &properties, err));
 done:
@@ -300,7 +301,7 @@ tarn_code rest_update_namespace(service_request *r, service_reply *reply, tarn_e
         }
     }
     TRY(catalog_load_namespace(r->service->catalog, &r->arena, &r->ns, &before, err));
-    TRY(places_allow_properties(&r->service->places, &updates, err));
+    TRY(homes_allow_properties(r, &r->ns, &updates, err));
     TRY(catalog_update_namespace(r->service->catalog, &r->ns, &updates, &removals, err));
     json_begin(&w, &reply->body, false, err);
     json_put_object(&w);

@@ -4,6 +4,7 @@
 
 #include "dml/purge.h"
 #include "iceberg/location.h"
+#include "service/homes.h"
 #include "service/service_int.h"
 
 tarn_code rest_list_tables(service_request *r, service_reply *reply, tarn_error *err) {
@@ -171,10 +172,8 @@ tarn_code rest_create_table(service_request *r, service_reply *reply, tarn_error
     TRY(request_member_str(body, "name", true, &table.name, err));
     r->table = table;
     TRY(read_create(r, body, &options, err));
-    if (options.location.len > 0) {
-        TRY(places_allow(&r->service->places, options.location, err));
-    }
-    TRY(places_allow_properties(&r->service->places, &options.properties, err));
+    TRY(homes_allow(r, &table, options.location, err));
+    TRY(homes_allow_properties(r, &table, &options.properties, err));
     tarn_property *kept =
         ARENA_ARRAY(&r->arena, tarn_property, (size_t)options.properties.count + 1);
     if (kept == NULL) {
@@ -206,11 +205,11 @@ tarn_code rest_register_table(service_request *r, service_reply *reply, tarn_err
     TRY(request_member_str(body, "name", true, &table.name, err));
     r->table = table;
     TRY(request_member_str(body, "metadata-location", true, &location, err));
-    TRY(places_allow(&r->service->places, location, err));
     if (json_bool(json_get(body, "overwrite"), &overwrite) && overwrite) {
         TRY(err_set(err, TARN_UNSUPPORTED, "registering over an existing table is not offered"));
     }
     TRY(catalog_load_namespace(r->service->catalog, &r->arena, &r->ns, &unused, err));
+    TRY(homes_allow_register(r, &table, location, err));
     TRY(rest_as_named(catalog_register(r->service->catalog, &table, location, err), err));
     TRY(catalog_load(r->service->catalog, &table, &version, err));
     TRY(rest_put_table(reply, version->metadata, version->metadata_location, true, err));
@@ -281,6 +280,20 @@ tarn_code rest_has_table(service_request *r, service_reply *reply, tarn_error *e
     return code;
 }
 
+/* The table is gone, as was asked; what is left over is no reason to say otherwise. */
+static void purge_dropped(service_request *r, const tarn_table_version *version) {
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_code code = homes_check_tables(r, &r->table, version->metadata->location, &err);
+    if (code == TARN_OK) {
+        code =
+            purge_table(r->service->env, r->service->catalog->store, version, places_are_own, &err);
+    }
+    if (code != TARN_OK) {
+        env_log(r->service->env, TARN_LOG_WARN, "service", "purge", "table=%.*s %s",
+                STR_ARG(r->table.name), err.message);
+    }
+}
+
 tarn_code rest_drop_table(service_request *r, service_reply *reply, tarn_error *err) {
     tarn_table_version *version = NULL;
     tarn_catalog *catalog = r->service->catalog;
@@ -291,10 +304,8 @@ tarn_code rest_drop_table(service_request *r, service_reply *reply, tarn_error *
         TRY(catalog_load(catalog, &r->table, &version, err));
     }
     TRY(catalog_drop(catalog, &r->table, err));
-    if (purge && purge_table(r->service->env, catalog->store, version, err) != TARN_OK) {
-        /* the table is gone, as was asked; what is left over is no reason to say otherwise */
-        env_log(r->service->env, TARN_LOG_WARN, "service", "purge", "table=%.*s %s",
-                STR_ARG(r->table.name), err->message);
+    if (purge) {
+        purge_dropped(r, version);
     }
     reply->status = 204;
 done:

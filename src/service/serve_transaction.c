@@ -1,6 +1,7 @@
 /* service/serve_transaction.c - commits of several tables, all of them or none (REST specification,
  * "commitTransaction"). What does not hold any more is put on what the tables are now where that is
  * safe, as for one table; a swap that others came before is tried again. */
+#include "service/homes.h"
 #include "service/service_int.h"
 
 #define MAX_TRIES  20
@@ -29,7 +30,7 @@ static tarn_code read_one(transaction *t, const json_value *json, int32_t i, tar
         err->code = code = TARN_INVALID;
     }
     if (code == TARN_OK) {
-        code = places_allow_changes(&r->service->places, &t->sent[i].set, err);
+        code = homes_allow_changes(r, table, &t->sent[i].set, err);
     }
 done:
     return code;

@@ -1,5 +1,6 @@
 /* service/serve_view.c - views (REST specification, "Catalog API"): list, create, register, load,
  * replace, drop, rename. */
+#include "service/homes.h"
 #include "service/service_int.h"
 
 #define MAX_TRIES 10 /* of a change that others came before */
@@ -61,9 +62,10 @@ static tarn_code read_create(service_request *r, const json_value *body, view_ch
     TRY(schema_from_json(&r->arena, schema_json, &schema, err));
     TRY(view_version_from_json(&r->arena, version_json, version, err));
     TRY(request_member_properties(r, body, "properties", &properties, err));
+    TRY(homes_allow_properties(r, &r->table, &properties, err));
     TRY(request_member_str(body, "location", false, &location, err));
     if (location.len > 0) {
-        TRY(places_allow(&r->service->places, location, err));
+        TRY(homes_allow(r, &r->table, location, err));
     } else {
         TRY(catalog_default_location(r->service->catalog, &r->arena, &r->table, &location, err));
     }
@@ -123,8 +125,8 @@ tarn_code rest_register_view(service_request *r, service_reply *reply, tarn_erro
     TRY(request_member_str(body, "name", true, &view.name, err));
     r->table = view;
     TRY(request_member_str(body, "metadata-location", true, &location, err));
-    TRY(places_allow(&r->service->places, location, err));
     TRY(catalog_load_namespace(r->service->catalog, &r->arena, &r->ns, &unused, err));
+    TRY(homes_allow_register_view(r, &view, location, err));
     TRY(rest_as_named(catalog_register_view(r->service->catalog, &view, location, err), err));
     TRY(catalog_load_view(r->service->catalog, &view, &made, err));
     TRY(put_view(reply, made, err));
@@ -162,7 +164,7 @@ tarn_code rest_commit_view(service_request *r, service_reply *reply, tarn_error 
     TRY(request_json(r, &body, err));
     TRY(request_same_ident(r, body, err));
     TRY(rest_as_invalid(view_changes_from_json(&r->arena, body, &set, err), err));
-    TRY(places_allow_view(&r->service->places, &set, err));
+    TRY(homes_allow_view(r, &r->table, &set, err));
     for (int i = 0; i < MAX_TRIES; i++) {
         catalog_view_release(base);
         base = NULL;

@@ -651,6 +651,60 @@ def tables_stay_in_the_warehouse():
             equal(make(server, "v", location="/etc/v"), 403)
 
 
+def files_of(shop, table):
+    return [json.loads(line)["file_path"] for line in shop.tarn("cat", table + ".files").out.splitlines()]
+
+
+def namespaces_are_safe_from_each_other():
+    """Who may write one namespace cannot have the service remove, merge or name files of another's tables."""
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+    access = {"tokens": [{"name": "w", "token": "of-a", "grants": [{"namespace": "a", "role": "admin"}]},
+                         {"name": "o", "token": "of-all", "grants": [{"namespace": "*", "role": "admin"}]}]}
+    with Workshop() as shop:
+        shop.write("access.json", json.dumps(access))
+        shop.write("rows.ndjson", '{"id": 1}\n')
+        shop.tarn("create", "a.x", "id long")
+        shop.tarn("create", "b.t", "id long")
+        for _ in range(3):
+            shop.tarn("ingest", "b.t", "rows.ndjson")
+        home = shop.path("warehouse")
+        theirs = json.loads(shop.tarn("describe", "b.t", "--json").out)
+        with Server(shop, "--access", "access.json") as server:
+            def ask(token, method, path, body=None):
+                return server.ask(method, "/v1/namespaces/" + path, body, Authorization="Bearer " + token)[0]
+            make = lambda token, name, **more: ask(token, "POST", "a/tables", {"name": name, "schema": schema, **more})
+            for place in (theirs["location"], "file://" + theirs["location"], theirs["location"] + "/data", home, home + "/", home + "/a",
+                          home + "/b", home + "/b/new", home + "/a/x", home + "/a/x/data", home + "//b/t", home + "/c/t"):
+                equal((place, make("of-a", "evil", location=place)), (place, 403))
+                equal((place, make("of-a", "evil", properties={"write.data.path": place})), (place, 403))
+                equal((place, make("of-a", "evil", properties={"write.metadata.path": place})), (place, 403))
+                equal((place, make("of-a", "evil", **{"stage-create": True, "location": place})), (place, 403))
+                for update in ({"action": "set-location", "location": place}, {"action": "set-properties", "updates": {"write.data.path": place}}):
+                    if not place.startswith(home + "/a/x"):
+                        equal((place, ask("of-a", "POST", "a/tables/x", {"requirements": [], "updates": [update]})), (place, 403))
+                if place not in (home + "/a", home + "/b/new", home + "/c/t"):
+                    equal((place, make("of-all", "evil", location=place)), (place, 403))
+                if not place.startswith(home + "/a"):
+                    equal((place, ask("of-a", "POST", "a/properties", {"updates": {"location": place}})), (place, 403))
+            equal(ask("of-a", "POST", "a/register", {"name": "reg", "metadata-location": theirs["metadata-location"]}), 403)
+            equal([make("of-a", "mine"), make("of-a", "placed", location=home + "/a/deeper/placed"),
+                   make("of-a", "again", location=home + "/a/again")], [200, 200, 200])
+            same = {"requirements": [], "updates": [{"action": "set-location", "location": home + "/a/x/"}]}
+            equal(ask("of-a", "POST", "a/tables/x", same), 200)
+            # a snapshot of b.t in a table of a: its list would go with the snapshot
+            sent = json.load(open(theirs["metadata-location"].removeprefix("file://")))["snapshots"][0]
+            equal(ask("of-a", "POST", "a/tables/mine", {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": sent}]}), 400)
+            # whoever may do everything may give a table another name: what is dropped under it is not removed
+            equal(ask("of-all", "POST", "a/register", {"name": "reg", "metadata-location": theirs["metadata-location"]}), 200)
+            equal(ask("of-a", "DELETE", "a/tables/reg?purgeRequested=true"), 204)
+            for name in ("mine", "placed", "x"):
+                equal(ask("of-a", "DELETE", "a/tables/" + name + "?purgeRequested=true"), 204)
+        equal(shop.tarn("cat", "b.t", "--count").out.strip(), "3")
+        assert all(os.path.exists(path.removeprefix("file://")) for path in files_of(shop, "b.t"))
+        shop.tarn("check", "b.t")
+        assert not os.path.exists(home + "/a/deeper/placed"), "a table's own files are left over"
+
+
 def places_of_the_wrong_kind():
     """Files where folders belong, folders and nothing where files do: the request is wrong, and no namespace or table is missing."""
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
@@ -775,8 +829,8 @@ def a_new_catalog_is_told():
 CASES = [b40, b41, a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
          transactions_on_a_stale_head,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
-         duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, places_of_the_wrong_kind, lies_are_refused,
-         wrong_starts, a_new_catalog_is_told]
+         duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, namespaces_are_safe_from_each_other,
+         places_of_the_wrong_kind, lies_are_refused, wrong_starts, a_new_catalog_is_told]
 
 
 def main():

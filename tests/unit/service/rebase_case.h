@@ -20,7 +20,7 @@ typedef struct late_client {
 
 static inline service_places late_places(void) {
     static const tarn_str anywhere = {"", 0};
-    return (service_places){1, &anywhere};
+    return (service_places){1, &anywhere, {NULL, 0}};
 }
 
 /* On the table as it is now. */

@@ -366,7 +366,7 @@ static tarn_code make_late(commit_job *job, written_files *files, const tarn_met
 static void tell_rebased(group_case *g) {
     tarn_error err = TARN_ERROR_INIT;
     static const tarn_str anywhere = {"", 0};
-    const service_places places = {1, &anywhere};
+    const service_places places = {1, &anywhere, {NULL, 0}};
     rebase_commit sent = {.arena = &g->c.arena};
     commit_maker *maker = NULL;
     tarn_file late = commit_file(&g->c, "late", 9, 10);

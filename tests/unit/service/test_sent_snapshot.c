@@ -39,7 +39,7 @@ static void forge_begin(forgery *f, tarn_env *env, int32_t version) {
     f->late.request.added = &f->file;
     f->late.request.n_added = 1;
     late_make(&f->late);
-    f->places = (service_places){1, &anywhere};
+    f->places = (service_places){1, &anywhere, {NULL, 0}};
     f->entries[0] = commit_entry(f->file);
     f->entries[0].status = TARN_ENTRY_ADDED;
     f->entries[0].snapshot_id = -1;
