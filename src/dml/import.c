@@ -272,8 +272,9 @@ static void take_back_table(importer *im, import_result *out, bool cancelled) {
         str_eq(now->metadata->table_uuid, im->version->metadata->table_uuid)) {
         code = catalog_drop(im->catalog, im->ident, &why);
         out->created = code != TARN_OK;
-        if (code == TARN_OK) { /* what is left of it is in nobody's way */
-            code = purge_table(im->env, im->catalog->store, now, NULL, &why);
+        if (code == TARN_OK &&
+            purge_table(im->env, im->catalog->store, now, NULL, &why) != TARN_OK) {
+            err_reset(&why); /* what is left of it is in nobody's way */
         }
     }
     table_version_release(now);
