@@ -83,6 +83,7 @@ struct intake {
     char *property; /* of tables */
     store_log *log;
     store_log *key_log; /* keys of rows whose segments are gone */
+    intake_mark mark;   /* of it; once it is open, of who holds retiring */
     intake_keys *keys;
     pthread_mutex_t lock; /* taken after the log's */
     pthread_cond_t due, moved;

@@ -83,6 +83,23 @@ tarn_code intake_note_read(const store_log_record *record, size_t *at, tarn_str 
     return TARN_OK;
 }
 
+tarn_code intake_mark_write(const intake_mark *mark, tarn_buf *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    TRY(put_i64(out, mark->keys_end, err));
+    TRY(put_i64(out, mark->time_ms, err));
+done:
+    return code;
+}
+
+tarn_code intake_mark_read(const store_log_record *record, intake_mark *out, tarn_error *err) {
+    if (record->payload.len < 16) {
+        return refuse(record, err);
+    }
+    out->keys_end = num_load_i64(record->payload.data);
+    out->time_ms = num_load_i64(record->payload.data + 8);
+    return TARN_OK;
+}
+
 tarn_code intake_key_write(const intake_key *key, tarn_buf *out, tarn_error *err) {
     tarn_code code = TARN_OK;
     TRY(buf_append(out, key->key, INTAKE_DIGEST, err));

@@ -8,7 +8,8 @@
 typedef enum intake_kind {
     INTAKE_ROWS = 1,
     INTAKE_NOTE = 2, /* all of a table before a position is committed, or was rejected */
-    INTAKE_KEYS = 3
+    INTAKE_KEYS = 3,
+    INTAKE_MARK = 4 /* how far the log of keys was durable, and since when */
 } intake_kind;
 
 #define INTAKE_DIGEST 16
@@ -31,6 +32,11 @@ typedef struct intake_rows {
     tarn_str body;
 } intake_rows;
 
+typedef struct intake_mark {
+    int64_t keys_end; /* position behind the last record of keys; 0: there was none */
+    int64_t time_ms;  /* of that record */
+} intake_mark;
+
 /* The part in front of the body. */
 tarn_code intake_rows_write(const intake_rows *rows, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
 /* CORRUPT names place. Borrowed from the record. */
@@ -41,6 +47,9 @@ tarn_code intake_note_write(tarn_str identity, int64_t committed, tarn_buf *out,
 /* The next note of a payload; *more false: there is none. */
 tarn_code intake_note_read(const store_log_record *record, size_t *at, tarn_str *identity,
                            int64_t *committed, bool *more, tarn_error *err) TARN_MUST_USE;
+tarn_code intake_mark_write(const intake_mark *mark, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
+tarn_code intake_mark_read(const store_log_record *record, intake_mark *out,
+                           tarn_error *err) TARN_MUST_USE;
 tarn_code intake_key_write(const intake_key *key, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
 bool intake_key_read(tarn_str payload, size_t i, intake_key *out); /* the i-th; false: none */
 

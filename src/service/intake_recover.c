@@ -81,6 +81,8 @@ static tarn_code take_record(void *ctx, const store_log_record *record, bool *ke
         return take_rows(in, record, keep, err);
     case INTAKE_NOTE:
         return take_note(in, record, err);
+    case INTAKE_MARK:
+        return intake_mark_read(record, &in->mark, err);
     default:
         return err_set(err, TARN_UNSUPPORTED,
                        "the record at position %" PRId64
@@ -99,6 +101,38 @@ static tarn_code take_keys(void *ctx, const store_log_record *record, bool *keep
         code = intake_keys_add(in->keys, &key, err);
     }
     return code;
+}
+
+/* A log that lost its end, or its files, looks like one that never had them: the other one tells.
+ */
+static tarn_code check_logs(intake *in, tarn_error *err) {
+    store_log_stats rows, keys;
+    store_log_count(in->log, &rows);
+    store_log_count(in->key_log, &keys);
+    if (rows.fresh && !keys.fresh) {
+        return err_set(
+            err, TARN_CORRUPT,
+            "folder %s has a log of keys and none of rows, which was damaged or removed: "
+            "bring it back, or remove the folder and lose what it had",
+            in->options.dir);
+    }
+    if (keys.next_position >= in->mark.keys_end) {
+        if (keys.next_position > in->mark.keys_end) { /* it ended before it was said */
+            in->mark = (intake_mark){keys.next_position, env_now_ms(in->env)};
+        }
+        return TARN_OK;
+    }
+    int64_t age = env_now_ms(in->env) - in->mark.time_ms;
+    if (age < in->options.key_lifetime_ms) {
+        return err_set(err, TARN_CORRUPT,
+                       "the log of keys in %s was damaged or removed: rows that are sent again "
+                       "would be taken twice until their keys end, in %lld s",
+                       in->options.dir, (long long)(in->options.key_lifetime_ms - age) / 1000 + 1);
+    }
+    env_log(in->env, TARN_LOG_WARN, "service", "intake",
+            "the log of keys in %s lost records, whose keys have ended", in->options.dir);
+    in->mark = (intake_mark){keys.next_position, 0};
+    return TARN_OK;
 }
 
 /* What a note that stands behind them says of rows. */
@@ -120,6 +154,7 @@ tarn_code intake_recover(intake *in, tarn_error *err) {
     const store_log_options keys = {in->options.dir, "keys", KEY_SEGMENT_BYTES};
     TRY(store_log_open(in->env, &rows, take_record, in, &in->log, err));
     TRY(store_log_open(in->env, &keys, take_keys, in, &in->key_log, err));
+    TRY(check_logs(in, err));
     for (size_t i = 0; i < in->tables.count; i++) {
         pass_noted(in, in->tables.entries[i].value.ptr);
     }
@@ -157,7 +192,8 @@ done:
     return code;
 }
 
-static tarn_code append(store_log *log, uint32_t kind, const tarn_buf *text, tarn_error *err) {
+static tarn_code append(store_log *log, uint32_t kind, const tarn_buf *text, intake_mark *end,
+                        tarn_error *err) {
     store_log_entry entry;
     if (text->len == 0) {
         return TARN_OK;
@@ -165,12 +201,32 @@ static tarn_code append(store_log *log, uint32_t kind, const tarn_buf *text, tar
     memset(&entry, 0, sizeof entry);
     entry.kind = kind;
     entry.parts[0] = buf_str(text);
-    return store_log_append(log, &entry, err);
+    tarn_code code = store_log_append(log, &entry, err);
+    if (code == TARN_OK) {
+        *end = (intake_mark){entry.position + 1, entry.time_ms};
+    }
+    return code;
+}
+
+/* Also where no key came: the mark that was may lie in the segment that goes. */
+static tarn_code mark_keys(intake *in, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    intake_mark unused;
+    tarn_buf text;
+    buf_init(&text, in->env, 0);
+    if (in->mark.keys_end > 0) {
+        TRY(intake_mark_write(&in->mark, &text, err));
+        TRY(append(in->log, INTAKE_MARK, &text, &unused, err));
+    }
+done:
+    buf_release(&text);
+    return code;
 }
 
 /* Notes of rows that are in older segments still, and that may lie in the one that goes. */
 static tarn_code note_again(intake *in, tarn_error *err) {
     tarn_code code = TARN_OK;
+    intake_mark unused;
     tarn_buf text;
     buf_init(&text, in->env, 0);
     (void)pthread_mutex_lock(&in->lock);
@@ -181,7 +237,7 @@ static tarn_code note_again(intake *in, tarn_error *err) {
         }
     }
     (void)pthread_mutex_unlock(&in->lock);
-    code = code == TARN_OK ? append(in->log, INTAKE_NOTE, &text, err) : code;
+    code = code == TARN_OK ? append(in->log, INTAKE_NOTE, &text, &unused, err) : code;
     buf_release(&text);
     return code;
 }
@@ -194,7 +250,8 @@ static tarn_code retire_one(intake *in, bool *found, tarn_error *err) {
     buf_init(&carry.text, in->env, 0);
     TRY(store_log_find_free(in->log, INT64_MAX, carry_key, &carry, &segment, &oldest, found, err));
     if (*found) {
-        TRY(append(in->key_log, INTAKE_KEYS, &carry.text, err));
+        TRY(append(in->key_log, INTAKE_KEYS, &carry.text, &in->mark, err));
+        TRY(mark_keys(in, err));
         if (!oldest) {
             TRY(note_again(in, err));
         }

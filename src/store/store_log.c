@@ -36,7 +36,8 @@ struct store_log {
     bool busy;
     log_segment *segments, *active; /* in order; active is the last */
     int fd;                         /* of active */
-    bool broken;                    /* behind active's durable part something else may lie */
+    bool fresh;
+    bool broken; /* behind active's durable part something else may lie */
     int64_t next_position;
     int64_t records, syncs;
 };
@@ -374,6 +375,7 @@ void store_log_count(store_log *log, store_log_stats *out) {
         out->bytes += s->bytes;
         out->segments++;
     }
+    out->fresh = log->fresh;
     out->records = log->records;
     out->syncs = log->syncs;
     out->next_position = log->next_position;
@@ -463,7 +465,7 @@ static tarn_code find_size(const char *path, int64_t *out, tarn_error *err) {
 }
 
 /* Bytes that were never acknowledged, and shall not look as if they had been. */
-static tarn_code cut_tail(const char *path, int64_t bytes, tarn_error *err) {
+static tarn_code cut_tail(tarn_env *env, const char *path, int64_t bytes, tarn_error *err) {
     tarn_code code = TARN_OK;
     int64_t size = 0;
     int fd = -1;
@@ -471,6 +473,9 @@ static tarn_code cut_tail(const char *path, int64_t bytes, tarn_error *err) {
     if (size <= bytes) {
         return TARN_OK;
     }
+    env_log(env, TARN_LOG_WARN, "store", "log",
+            "%s is cut at offset %lld: %lld bytes there are no record", path, (long long)bytes,
+            (long long)(size - bytes));
     fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0 || ftruncate(fd, bytes) != 0 || fsync(fd) != 0) {
         code = err_os(err, errno, "log %s could not be cut at %lld", path, (long long)bytes);
@@ -521,7 +526,7 @@ static tarn_code read_segment(store_log *log, int64_t number, int64_t next, open
     TRY(find_end(log, path, number, next, &end, err));
     TRY(log_scan_segment(log->env, path, number, end, take_record, scan, &result, err));
     s->bytes = result.bytes;
-    TRY(cut_tail(path, s->bytes, err));
+    TRY(cut_tail(log->env, path, s->bytes, err));
     if (result.bytes > 0) { /* else it was killed while it was made: nothing was ever in it */
         memcpy(log->id, result.id, sizeof log->id);
         if (result.first_position > log->next_position) {
@@ -560,6 +565,7 @@ tarn_code store_log_open(tarn_env *env, const store_log_options *options, store_
     }
     if (log->id[0] == '\0') {
         env_uuid_v4(env, log->id);
+        log->fresh = true;
     }
     TRY(begin_segment(log, err));
     *out = log;

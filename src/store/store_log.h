@@ -66,7 +66,8 @@ typedef struct store_log_options {
 typedef tarn_code (*store_log_fn)(void *ctx, const store_log_record *record, bool *keep,
                                   tarn_error *err);
 
-/* Reads all records in their order, then begins a new segment. CORRUPT names file and offset;
+/* Reads all records in their order, then begins a new segment. A tail that is cut off is told by a
+ * warning. CORRUPT names file and offset;
  * CONFLICT: the folder has another owner. */
 tarn_code store_log_open(tarn_env *env, const store_log_options *options, store_log_fn fn,
                          void *ctx, store_log **out, tarn_error *err) TARN_MUST_USE;
@@ -89,6 +90,7 @@ void store_log_remove(store_log *log, int64_t segment);
 
 typedef struct store_log_stats {
     int64_t bytes, segments, records, syncs, next_position;
+    bool fresh; /* there was none when it was opened */
 } store_log_stats;
 void store_log_count(store_log *log, store_log_stats *out);
 

@@ -558,7 +558,53 @@ def damaged_log():
             file.write(good + good[-50:])
         with take(shop) as server:
             equal(send(server, lines(1), "k1")[1]["repeated"], True)
+            server.process.terminate()
+            told = server.process.stderr.read()
+            assert "%s is cut at offset %d: 50 bytes" % (os.path.basename(name), len(good)) in told, told
         equal(ids(shop), [0, 1, 2])
+
+
+def damaged_keys():
+    """A log of keys that was changed, cut or removed, and one of rows that is gone beside it: told, and nothing is taken twice."""
+    with Workshop() as shop:
+        make_table(shop)
+        with take(shop) as server:
+            for i in range(8):
+                equal(send(server, lines(i), "k%d" % i)[0], 200)
+            committed(server, lines(8))
+        with take(shop):  # the rows' log is let go, and its keys are in the log of keys
+            wait_until(lambda: len(glob.glob(shop.path("log", "rows-*.log"))) == 1)
+        name = {what: sorted(glob.glob(shop.path("log", what + "-*.log"))) for what in ("rows", "keys")}
+        full = [path for path in name["keys"] if os.path.getsize(path) > 200]
+        equal((len(full), len(name["rows"])), (1, 1))
+        with open(full[0], "rb") as file:
+            good = file.read()
+        os.rename(shop.path("log"), shop.path("good"))
+        for harm in ("flip head", "flip record", "flip end", "cut", "cut to the head", "empty", "remove", "remove all", "no rows", "empty rows"):
+            shutil.rmtree(shop.path("log"), ignore_errors=True)
+            shutil.copytree(shop.path("good"), shop.path("log"))
+            paths = name["rows"] if "rows" in harm else name["keys"] if harm.endswith("all") else full
+            at = {"flip head": 20, "flip record": 150, "flip end": len(good) - 3, "cut": len(good) - 20, "cut to the head": 88}.get(harm, 0)
+            for path in paths:
+                if harm.startswith(("remove", "no")):
+                    os.unlink(path)
+                else:
+                    with open(path, "r+b") as file:
+                        if harm.startswith("flip"):
+                            file.seek(at)
+                            file.write(bytes([good[at] ^ 1]))
+                        else:
+                            file.truncate(at)
+            refused = shop.tarn("serve", "--listen", "127.0.0.1:0", "--intake", "log", check=False)
+            assert refused.status != 0 and ("damaged" in refused.err), harm + ": " + str(refused)
+            if harm == "cut":
+                assert "%s is cut at offset" % os.path.basename(full[0]) in refused.err, str(refused)
+        shutil.rmtree(shop.path("log"))
+        os.rename(shop.path("good"), shop.path("log"))
+        with take(shop) as server:
+            for i in range(8):
+                equal(send(server, lines(i), "k%d" % i)[1]["repeated"], True)
+        equal(ids(shop), list(range(9)))
 
 
 def killed():
@@ -592,7 +638,8 @@ def log_is_not_synced():
 
 
 CASES = [taken_and_there, wrong_requests, roles, many_clients, two_services, tables_change, renamed_beside_a_broken_one, log_is_full, log_is_not_synced,
-         table_cannot_be_written, ends_while_somebody_waits, too_much_waits, rests_after_work, damaged_log, killed, powerless]
+         table_cannot_be_written, ends_while_somebody_waits, too_much_waits, rests_after_work, damaged_log, damaged_keys, killed,
+         powerless]
 
 
 def main():
