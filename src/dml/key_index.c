@@ -57,6 +57,8 @@ struct key_index {
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_options;
     rocksdb_writeoptions_t *write_options;
+    bool failed; /* something: nothing more is written, since RocksDB ends the process at times
+                    where a file that failed is written to again */
     int64_t snapshot_id;
     int32_t next_file;
     int32_t dirty;     /* RocksDB holds changes of this many steps that did not settle */
@@ -69,11 +71,12 @@ struct key_index {
     size_t cap_items;
 };
 
-static tarn_code fail(const key_index *index, char **text, const char *what, tarn_error *err) {
+static tarn_code fail(key_index *index, char **text, const char *what, tarn_error *err) {
     tarn_str t = str_of(*text);
     bool damaged = str_starts_with(t, STR("Corruption"));
     tarn_code code = damaged ? TARN_CORRUPT : TARN_IO;
     (void)err_set(err, code, "key index %s: %s failed: %.*s", index->dir, what, STR_ARG(t));
+    index->failed = true;
     rocksdb()->free(*text);
     *text = NULL;
     return code;
@@ -120,8 +123,9 @@ static void make_options(key_index *index) {
     rocksdb()->options_set_level0_file_num_compaction_trigger(o, 4);
     rocksdb()->options_set_max_total_wal_size(o, at_least(memory / 8, (size_t)4 << 20));
     rocksdb()->options_set_bytes_per_sync(o, (size_t)1 << 20);
-    rocksdb()->options_set_info_log_level(o, 3); /* errors */
-    rocksdb()->options_set_max_log_file_size(o, (size_t)1 << 20);
+    /* Above all levels, and not rolled: its own log stays empty, since on a full disk it ends the
+     * process where it is written to again. What matters is in its errors. */
+    rocksdb()->options_set_info_log_level(o, 6);
     rocksdb()->options_set_keep_log_file_num(o, 2);
     rocksdb()->options_set_stats_dump_period_sec(o, 0);
     rocksdb()->options_set_stats_persist_period_sec(o, 0);
@@ -220,6 +224,7 @@ static tarn_code put_identity(key_index *index, tarn_error *err) {
 static tarn_code start_empty(key_index *index, tarn_error *err) {
     tarn_code code = TARN_OK;
     index->snapshot_id = TARN_NO_SNAPSHOT;
+    index->failed = false;
     index->dirty = 0;
     index->unwritten = 0;
     layers_release(&index->layers);
@@ -658,7 +663,8 @@ void key_index_close(key_index *index) {
     if (index->scratch && destroy_db(index, &err) != TARN_OK) {
         env_log(index->env, TARN_LOG_WARN, "dml", "key_index_left", "%s", err.message);
     }
-    if (index->unwritten > 0 && index->dirty == 0 && write_settled(index, &err) != TARN_OK) {
+    if (index->unwritten > 0 && index->dirty == 0 && !index->failed &&
+        write_settled(index, &err) != TARN_OK) {
         env_log(index->env, TARN_LOG_WARN, "dml", "key_index_behind", "%s", err.message);
     }
     free_index(index);
