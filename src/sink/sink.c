@@ -369,6 +369,7 @@ static tarn_code hear(sink_job *s, tarn_error *err) {
     s->n_snapshots += now.commits;
     s->last_snapshot_id = now.outcome.snapshot_id;
     if (now.code != TARN_OK) {
+        key_places_lose(&s->places); /* what was dropped does not settle */
         break_sink(s, now.code, &now.err);
         if (err != NULL) {
             *err = now.err;
@@ -761,6 +762,7 @@ tarn_code sink_precommit(sink_job *s, const char *offsets, int64_t *out, tarn_er
     code = committer_add(&s->committer, p, err);
     *out = number;
     if (code != TARN_OK) {
+        key_places_lose(&s->places);
         break_sink(s, code, err);
     }
 done:

@@ -540,8 +540,35 @@ def full_disk():
             equal(sorted(got, key=lambda r: r["id"]), sorted(want.values(), key=lambda r: r["id"]))
 
 
+def full_state():
+    """State folders with hardly any room, of many sizes: what ends the command is an error, never a crash; with room every row is there once."""
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        raise harness.Refused("no mount namespaces")
+    with Workshop() as shop:
+        shop.write("in.ndjson", lines([{"id": i % 500, "v": "%d" % i} for i in range(3000)]))
+        script = """
+            run() { $T ingest ns.t in.ndjson --upsert --key id --deletes position --state small/st -q "$@"; }
+            mkdir small
+            for size in 32 40 56 64 80; do
+                mount -t tmpfs -o size=${size}k tmpfs small
+                $T create ns.t 'id long not null, v string'
+                for rows in 100 200 300; do
+                    run --checkpoint-rows $rows 2>> said
+                    echo $?
+                done
+                mount -o remount,size=50m small
+                run && $T cat ns.t --count && $T drop ns.t
+                umount small
+            done"""
+        done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=shop.folder, env=dict(os.environ, T=harness.binary()), capture_output=True, text=True)
+        said = [int(line) for line in done.stdout.split()]
+        equal(len(said), 20)
+        assert all(n == 500 for n in said[3::4]) and all(n in (0, 7) for i, n in enumerate(said) if i % 4 != 3), (said, done.stderr)
+        assert 7 in said, said
+
+
 CASES = [position_and_pyiceberg, position_and_delete, vector_and_delete, equality_and_upgrade, position_and_upgrade, standard_input, rolled_back,
-         moved_back, dropped_and_remade, damaged_index, schema_and_spec, two_jobs, second_start, made_and_failed, several_on_their_way, full_disk]
+         moved_back, dropped_and_remade, damaged_index, schema_and_spec, two_jobs, second_start, made_and_failed, several_on_their_way, full_disk, full_state]
 
 
 def main(names):
