@@ -134,5 +134,9 @@ tarn_code intake_rejects_end(intake_rejects *rejects, tarn_error *err) TARN_MUST
 /* intake_recover.c */
 tarn_code intake_recover(struct intake *in, tarn_error *err) TARN_MUST_USE; /* opens the logs */
 void intake_retire(struct intake *in); /* segments that nobody needs; any thread */
+/* Before rows of so many bytes are logged: what notes and keys need must stay free, so that
+ * segments can go. IO: the disk is full, also after all that is not needed went. */
+tarn_code intake_find_room(struct intake *in, int64_t bytes, tarn_error *err) TARN_MUST_USE;
+void intake_make_room(struct intake *in); /* also the segment that is written to, where it can go */
 
 #endif

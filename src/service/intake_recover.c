@@ -3,10 +3,13 @@
  */
 #include "service/intake_int.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #define SEGMENT_BYTES     ((int64_t)32 << 20)
 #define KEY_SEGMENT_BYTES ((int64_t)4 << 20)
+#define SPARED_BYTES      ((int64_t)1 << 20)  /* of a disk, or a sixteenth of a small one */
+#define RENEW_BYTES       ((int64_t)64 << 10) /* less is not worth a segment */
 
 /* ---- after a restart ---- */
 
@@ -284,11 +287,11 @@ static tarn_code retire_keys(intake *in, bool *found, tarn_error *err) {
     return code;
 }
 
-void intake_retire(intake *in) {
+/* Of who holds retiring. */
+static void retire_all(intake *in) {
     tarn_error err = TARN_ERROR_INIT;
     tarn_code code = TARN_OK;
     bool found = true;
-    (void)pthread_mutex_lock(&in->retiring);
     while (code == TARN_OK && found) {
         code = retire_one(in, &found, &err);
     }
@@ -296,8 +299,46 @@ void intake_retire(intake *in) {
     while (code == TARN_OK && found) {
         code = retire_keys(in, &found, &err);
     }
-    (void)pthread_mutex_unlock(&in->retiring);
     if (code != TARN_OK) { /* they stay, and are looked at again */
         env_log(in->env, TARN_LOG_WARN, "service", "intake", "%s", err.message);
     }
+}
+
+void intake_retire(intake *in) {
+    (void)pthread_mutex_lock(&in->retiring);
+    retire_all(in);
+    (void)pthread_mutex_unlock(&in->retiring);
+}
+
+/* ---- a full disk ---- */
+
+static bool has_room(const intake *in, int64_t bytes) {
+    int64_t room;
+    int64_t size;
+    if (!store_log_room(in->log, &room, &size)) {
+        return true;
+    }
+    int64_t spared = size / 16 < SPARED_BYTES ? size / 16 : SPARED_BYTES;
+    return room - spared >= bytes;
+}
+
+void intake_make_room(intake *in) {
+    tarn_error err = TARN_ERROR_INIT;
+    (void)pthread_mutex_lock(&in->retiring);
+    store_log_renew(in->log, RENEW_BYTES);
+    if (note_again(in, &err) == TARN_OK) {
+        retire_all(in);
+    }
+    (void)pthread_mutex_unlock(&in->retiring);
+}
+
+tarn_code intake_find_room(intake *in, int64_t bytes, tarn_error *err) {
+    bytes += SEGMENT_BYTES / 4096; /* heads, and blocks that are begun */
+    if (has_room(in, bytes)) {
+        return TARN_OK;
+    }
+    intake_make_room(in);
+    return has_room(in, bytes)
+               ? TARN_OK
+               : err_os(err, ENOSPC, "log of rows in %s could not be written", in->options.dir);
 }

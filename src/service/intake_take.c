@@ -8,6 +8,8 @@
 
 #include "base/limits.h"
 
+#include <errno.h>
+
 #define HURRY_MS      2000                /* the longest wait when the service ends */
 #define DECODED_BYTES ((int64_t)96 << 20) /* bodies whose batches are kept until their commit */
 
@@ -187,7 +189,11 @@ static tarn_code log_rows(taking *k, tarn_error *err) {
     k->entry.placed = on_placed;
     k->entry.settled = on_settled;
     k->entry.ctx = k;
+    TRY(intake_find_room(k->in, (int64_t)(head.len + k->request->body.len), err));
     code = store_log_append(k->in->log, &k->entry, err);
+    if (code == TARN_IO && (err->os_code == ENOSPC || err->os_code == EDQUOT)) {
+        intake_make_room(k->in); /* for those who come again */
+    }
 done:
     buf_release(&head);
     return code;

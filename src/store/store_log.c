@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 typedef struct log_segment {
@@ -37,7 +38,8 @@ struct store_log {
     log_segment *segments, *active; /* in order; active is the last */
     int fd;                         /* of active */
     bool fresh;
-    bool broken; /* behind active's durable part something else may lie */
+    int64_t renew; /* bytes from which on a segment that keeps nothing is left; 0: it stays */
+    bool broken;   /* behind active's durable part something else may lie */
     int64_t next_position;
     int64_t records, syncs;
 };
@@ -155,12 +157,24 @@ done:
     return code;
 }
 
+/* Whether one begins that need not. */
+static bool may_renew(store_log *log) {
+    (void)pthread_mutex_lock(&log->lock);
+    const log_segment *s = log->active;
+    bool may = log->renew > 0 && s->kept == 0 && s->last_ms != 0 && s->bytes >= log->renew;
+    log->renew = 0;
+    (void)pthread_mutex_unlock(&log->lock);
+    return may;
+}
+
 static tarn_code write_entries(store_log *log, store_log_entry *entries, int64_t *end,
                                tarn_error *err) {
     tarn_code code = TARN_OK;
     char *path = NULL;
     if (log->broken || (log->active->bytes >= log->segment_bytes && log->active->last_ms != 0)) {
         TRY(begin_segment(log, err));
+    } else if (may_renew(log) && begin_segment(log, err) != TARN_OK) {
+        err_reset(err);
     }
     path = segment_path(log, log->active->number);
     if (path == NULL) {
@@ -368,6 +382,22 @@ void store_log_remove(store_log *log, int64_t number) {
     env_free(log->env, path);
 }
 
+void store_log_renew(store_log *log, int64_t bytes) {
+    (void)pthread_mutex_lock(&log->lock);
+    log->renew = bytes;
+    (void)pthread_mutex_unlock(&log->lock);
+}
+
+bool store_log_room(const store_log *log, int64_t *room, int64_t *size) {
+    struct statvfs info;
+    if (statvfs(log->dir, &info) != 0 || info.f_blocks == 0) {
+        return false;
+    }
+    *room = (int64_t)(info.f_bavail * info.f_frsize);
+    *size = (int64_t)(info.f_blocks * info.f_frsize);
+    return true;
+}
+
 void store_log_count(store_log *log, store_log_stats *out) {
     memset(out, 0, sizeof *out);
     (void)pthread_mutex_lock(&log->lock);
@@ -567,7 +597,14 @@ tarn_code store_log_open(tarn_env *env, const store_log_options *options, store_
         env_uuid_v4(env, log->id);
         log->fresh = true;
     }
-    TRY(begin_segment(log, err));
+    code = begin_segment(log, err);
+    if (code == TARN_IO && log->active != NULL) { /* what is there can be read and committed */
+        log->broken = true;
+        env_log(env, TARN_LOG_WARN, "store", "log", "%s", err->message);
+        err_reset(err);
+        code = TARN_OK;
+    }
+    TRY(code);
     *out = log;
     log = NULL;
 done:

@@ -67,7 +67,8 @@ typedef tarn_code (*store_log_fn)(void *ctx, const store_log_record *record, boo
                                   tarn_error *err);
 
 /* Reads all records in their order, then begins a new segment. A tail that is cut off is told by a
- * warning. CORRUPT names file and offset;
+ * warning, and so is a disk on which no
+ * segment can be begun: the first append that finds room does it. CORRUPT names file and offset;
  * CONFLICT: the folder has another owner. */
 tarn_code store_log_open(tarn_env *env, const store_log_options *options, store_log_fn fn,
                          void *ctx, store_log **out, tarn_error *err) TARN_MUST_USE;
@@ -87,6 +88,11 @@ tarn_code store_log_find_free(store_log *log, int64_t before_ms, store_log_fn fn
                               int64_t *segment, bool *oldest, bool *found,
                               tarn_error *err) TARN_MUST_USE;
 void store_log_remove(store_log *log, int64_t segment);
+/* The next append begins a new segment where the one that is written to keeps nothing and has so
+ * many bytes: it can then be let go. Where none can be begun, the append goes on in the old one. */
+void store_log_renew(store_log *log, int64_t bytes);
+/* What the folder's disk has room for, and its size; false: not known. */
+bool store_log_room(const store_log *log, int64_t *room, int64_t *size);
 
 typedef struct store_log_stats {
     int64_t bytes, segments, records, syncs, next_position;

@@ -637,7 +637,37 @@ def log_is_not_synced():
     log_cannot_be_written("sync", errno.EIO, 503)
 
 
-CASES = [taken_and_there, wrong_requests, roles, many_clients, two_services, tables_change, renamed_beside_a_broken_one, log_is_full, log_is_not_synced,
+def full_disks():
+    """A full disk frees itself: what is committed goes, also from the file that is written to; and a start finds its way with no byte left."""
+    with Workshop() as shop:
+        make_table(shop)
+        faults = Faults(shop)
+        big = b"".join(b'{"id": %d, "s": "%s"}\n' % (i, b"x" * 100) for i in range(1000))
+        with Server(shop, "--intake", "log", "--intake-interval", "20", env=faults.env) as server:
+            committed(server, big)
+            faults.set("write", errno.ENOSPC, "log/rows-000000000000")
+            equal(send(server, lines(1000), "k1")[0], 507)
+            wait_until(lambda: send(server, lines(1000), "k1")[0] == 200)  # in another file
+            assert not os.path.exists(shop.path("log", "rows-000000000000.log")), "what nobody needs fills the disk"
+            committed(server, lines(1001))
+            faults.clear()
+        with Server(shop, "--intake", "log", "--intake-interval", "60000", env=faults.env) as server:
+            equal(send(server, lines(1002), "k2")[0], 200)
+            server.process.kill()
+            server.process.wait()
+            server.process.returncode = 0
+        faults.set("write", errno.ENOSPC, "log/rows-")
+        with Server(shop, "--intake", "log", "--intake-interval", "20", env=faults.env) as server:
+            wait_until(lambda: metrics(server)["tarn_intake_rows_committed_total"] == 1)
+            equal([server.ask("GET", "/v1/namespaces/ns/tables/t")[0], send(server, lines(1003), "k3")[0]], [200, 507])
+            equal(send(server, lines(1002), "k2")[1]["repeated"], True)
+            faults.clear()
+            equal(send(server, lines(1003), "k3")[0], 200)
+            committed(server, lines(1004))
+        equal(ids(shop), list(range(1005)))
+
+
+CASES = [taken_and_there, wrong_requests, roles, many_clients, two_services, tables_change, renamed_beside_a_broken_one, log_is_full, full_disks, log_is_not_synced,
          table_cannot_be_written, ends_while_somebody_waits, too_much_waits, rests_after_work, damaged_log, damaged_keys, killed,
          powerless]
 
