@@ -18,6 +18,7 @@
 
 #define TEXT_BYTES   (1 << 20)
 #define MOST         1000000000 /* of any number that is given */
+#define DAY_MS       86400000
 #define ACCESS_WORDS "access file"
 
 static struct {
@@ -256,6 +257,10 @@ static int check_options(void) {
     }
     if (serve_options.listen != NULL && !is_address(serve_options.listen)) {
         return app_usage("--listen %s is no HOST:PORT", serve_options.listen);
+    }
+    if (serve_options.intake_interval > DAY_MS) {
+        return app_usage("--intake-interval takes milliseconds up to %d, a day, not %lld", DAY_MS,
+                         (long long)serve_options.intake_interval);
     }
     if ((serve_options.tls_cert != NULL) != (serve_options.tls_key != NULL)) {
         return app_usage("--tls-cert and --tls-key go together");

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -192,12 +193,41 @@ static bool is_announced_too_large(const http_server *server, struct MHD_Connect
            (!str_to_i64(str_of(length), &bytes) || (uint64_t)bytes > server->body_bytes);
 }
 
+typedef struct header_counts {
+    int lengths, encodings, keys;
+    bool foreign; /* a key has bytes beyond ASCII */
+} header_counts;
+
+static enum MHD_Result count_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                    const char *value) {
+    header_counts *n = ctx;
+    (void)kind;
+    n->lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    n->encodings += strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+    if (strcasecmp(name, "Idempotency-Key") == 0) {
+        n->keys++;
+        for (const char *c = value; c != NULL && *c != '\0'; c++) {
+            n->foreign = n->foreign || (unsigned char)*c > 0x7e;
+        }
+    }
+    return MHD_YES;
+}
+
+/* What a proxy in front could read otherwise: where the body ends, or which key it is. */
+static bool is_ambiguous(struct MHD_Connection *connection) {
+    header_counts n = {0};
+    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &n);
+    return n.lengths + n.encodings > 1 || n.keys > 1 || n.foreign;
+}
+
 static enum MHD_Result begin_request(http_server *server, http_connection *x, service_request *r,
                                      struct MHD_Connection *connection) {
     if (!connections_admit(server->open, &x->place)) {
         r->refused = MHD_HTTP_SERVICE_UNAVAILABLE;
     } else if (is_announced_too_large(server, connection)) {
         r->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+    } else if (is_ambiguous(connection)) {
+        r->refused = MHD_HTTP_BAD_REQUEST;
     }
     if (r->refused != 0) {
         return answer(server, x, r, connection);

@@ -4,7 +4,8 @@
 #include "service/service_int.h"
 
 #define MAX_PARTS     16
-#define HOMES_LONGEST 1024
+#define HOMES_LONGEST 3000
+#define LONGEST_PART  255 /* of a file's name */
 
 static bool is_everywhere(const service_request *r) {
     const tarn_ident all = {0, NULL, STR("")};
@@ -168,6 +169,25 @@ static tarn_code check_namespaces(service_request *r, const tarn_ident *ident,
                   : TARN_OK;
 }
 
+static tarn_code check_chars(tarn_str location, tarn_error *err) {
+    size_t part = 0;
+    for (size_t i = 0; i < location.len; i++) {
+        part = location.data[i] == '/' ? 0 : part + 1;
+        if (part > LONGEST_PART) {
+            return err_set(err, TARN_INVALID, "a part of location \"%.*s\" has more than %d bytes",
+                           STR_ARG(location), LONGEST_PART);
+        }
+        if ((unsigned char)location.data[i] < ' ' || location.data[i] == 0x7f) {
+            return err_set(err, TARN_INVALID, "location \"%.*s\" has a control character",
+                           STR_ARG(location));
+        }
+    }
+    return location.len <= HOMES_LONGEST
+               ? TARN_OK
+               : err_set(err, TARN_INVALID, "a location has %zu bytes, and %d are the most",
+                         location.len, HOMES_LONGEST);
+}
+
 /* Its own from the start, also where the folder has another table's or namespace's name; but not
  * where a table keeps its files, whose folder is the namespace's. */
 static bool is_default(service_request *r, const tarn_ident *ident, tarn_str location) {
@@ -181,25 +201,13 @@ static bool is_default(service_request *r, const tarn_ident *ident, tarn_str loc
 static tarn_code check_default(service_request *r, const tarn_ident *ident, tarn_error *err) {
     tarn_str own;
     tarn_code code = TARN_OK;
+    TRY(catalog_default_location(r->service->catalog, &r->arena, ident, &own, err));
+    TRY(check_chars(own, err));
     if (str_is(ident->name, "data") || str_is(ident->name, "metadata")) {
-        TRY(catalog_default_location(r->service->catalog, &r->arena, ident, &own, err));
         TRY(homes_check_tables(r, ident, own, err));
     }
 done:
     return code;
-}
-
-static tarn_code check_chars(tarn_str location, tarn_error *err) {
-    for (size_t i = 0; i < location.len; i++) {
-        if ((unsigned char)location.data[i] < ' ' || location.data[i] == 0x7f) {
-            return err_set(err, TARN_INVALID, "location \"%.*s\" has a control character",
-                           STR_ARG(location));
-        }
-    }
-    return location.len <= HOMES_LONGEST
-               ? TARN_OK
-               : err_set(err, TARN_INVALID, "a location has %zu bytes, and %d are the most",
-                         location.len, HOMES_LONGEST);
 }
 
 tarn_code homes_allow(service_request *r, const tarn_ident *ident, tarn_str location,
@@ -224,6 +232,13 @@ tarn_code homes_allow_properties(service_request *r, const tarn_ident *ident,
                                  const tarn_properties *properties, tarn_error *err) {
     static const char *const KEYS[] = {"location", "write.data.path", "write.metadata.path",
                                        "write.object-storage.path", "write.folder-storage.path"};
+    for (int32_t i = 0; i < properties->count; i++) { /* what reads them as text would end there */
+        const tarn_property *p = &properties->items[i];
+        if ((p->key.len > 0 && memchr(p->key.data, '\0', p->key.len) != NULL) ||
+            (p->value.len > 0 && memchr(p->value.data, '\0', p->value.len) != NULL)) {
+            return err_set(err, TARN_INVALID, "property \"%.*s\" has a NUL in it", STR_ARG(p->key));
+        }
+    }
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
         tarn_str place;
         if (properties_get(properties, KEYS[i], &place)) {

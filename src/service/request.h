@@ -19,7 +19,8 @@ typedef struct service_request {
     tarn_buf body;
     uint64_t body_limit;
     uint64_t received; /* of the body, also what was not kept */
-    int refused;       /* before it was read: 413, the body is too large; 503, too many are here */
+    int refused;       /* before it was read: 400, headers contradict; 413, the body is too
+                           large; 503, too many are here */
     const struct auth_caller *caller; /* NULL: an open service, or nobody */
     tarn_str once_key;                /* of Idempotency-Key; len 0: none */
     /* what the route found */

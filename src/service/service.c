@@ -333,6 +333,12 @@ static void refuse_method(service_request *r, service_reply *reply, const char *
 static void route_request(service_request *r, service_reply *reply) {
     const char *allow = NULL;
     bool known = false;
+    if (r->refused == 400) {
+        reply_refuse(r, reply, 400, "BadRequestException",
+                     "the headers Content-Length, Transfer-Encoding or Idempotency-Key are given "
+                     "twice or contradict each other, or the key has bytes that are no ASCII");
+        return;
+    }
     if (r->refused == 413) {
         refuse_size(r, reply);
         return;

@@ -646,6 +646,16 @@ def tables_stay_in_the_warehouse():
                 many = {"table-changes": [{"identifier": {"namespace": ["ns"], "name": "t"}, **sent}]}
                 equal(server.ask("POST", "/v1/transactions/commit", many)[0], 403)
             assert not os.path.exists(outside)
+            # what C texts would end at, and what no file system takes
+            for place in (home + "/ns/a\0b", home + "/ns/a\nb", home + "/ns/" + "x" * 256, home + "/ns" + "/long" * 600):
+                equal((place, make(server, "w", location=place)), (place, 400))
+            equal([make(server, name) for name in ("a\0b", "x" * 300)], [400, 400])
+            for pair in ({"a": "b\0c"}, {"a\0b": "c"}):
+                equal(make(server, "w", properties=pair), 400)
+                equal(server.ask("POST", "/v1/namespaces/ns/properties", {"updates": pair})[0], 400)
+                equal(server.ask("POST", "/v1/namespaces", {"namespace": ["nul"], "properties": pair})[0], 400)
+                sent = {"requirements": [], "updates": [{"action": "set-properties", "updates": pair}]}
+                equal(server.ask("POST", "/v1/namespaces/ns/tables/t", sent)[0], 400)
         with Server(shop, "--allow-location", "/nowhere, " + outside) as server:
             equal(make(server, "u", location=outside + "/u"), 200)
             equal(make(server, "v", location="/etc/v"), 403)

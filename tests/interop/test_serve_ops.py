@@ -100,6 +100,7 @@ def wrong_configurations():
         for text, words in (("listen = a:1\nlisten = b:1", ["bad.conf:2", "listen", "before"]), ("listne = a:1", ["bad.conf:1", "did you mean listen"]),
                             ("\n\nnonsense", ["bad.conf:3", "name = value"]), ("listen =", ["bad.conf:1", "no value"]),
                             ("timeout = soon", ["bad.conf:1", "timeout", "number"]), ("timeout = -1", ["bad.conf:1", "number"]),
+                            ("intake-interval = 86400001", ["intake-interval", "86400000"]),
                             ("no-sync = maybe", ["bad.conf:1", "true or false"]), ("config = x", ["bad.conf:1", "no option"]),
                             ("check-config = true", ["bad.conf:1"]), ("[serve]", ["bad.conf:1"]), ("= 5", ["bad.conf:1"]), ("listen = # none", ["bad.conf:1", "no value"]),
                             ("name = \"a", ["bad.conf:1", "quotes"]), ("name = \"a\" b", ["bad.conf:1", "quotes"]),
@@ -444,10 +445,15 @@ def strange_heads():
     """Heads, methods and lines that are too long, too many or no HTTP are refused or cut off; the service goes on."""
     with Workshop() as shop, Server(shop) as server:
         get = b"GET /v1/config HTTP/1.1\r\nHost: x\r\n"
+        post = b"POST /v1/namespaces/ns/tables/t/rows HTTP/1.1\r\nHost: x\r\n"  # 406 where its headers are good
         for sent, statuses in ((b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", (414, 431, 413, None)),
                                (get + b"A: " + b"b" * 200000 + b"\r\n\r\n", (431, 413, None)),
                                (get + b"".join(b"h%d: 1\r\n" % i for i in range(20000)) + b"\r\n", (431, 413, None)),
                                (b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: nonsense\r\n\r\n{}", (400, None)),
+                               (post + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", (400,)),
+                               (post + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", (400,)),
+                               (post + b"Idempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\n\r\n{}", (400,)),
+                               (post + b"Idempotency-Key: \xe4\xf6\r\nContent-Length: 2\r\n\r\n{}", (400,)),
                                (b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}", (400, None)),
                                (b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", (400, None)),
                                (b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9000000000\r\n\r\n", (413,)),
