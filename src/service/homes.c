@@ -193,12 +193,11 @@ static tarn_code check_chars(tarn_str location, tarn_error *err) {
 static bool is_default(service_request *r, const tarn_ident *ident, tarn_str location) {
     tarn_str own;
     return ident->name.len > 0 &&
-           (location.len == 0 || (catalog_default_location(r->service->catalog, &r->arena, ident,
-                                                           &own, NULL) == TARN_OK &&
-                                  str_eq(places_plain(own), places_plain(location))));
+           catalog_default_location(r->service->catalog, &r->arena, ident, &own, NULL) == TARN_OK &&
+           str_eq(places_plain(own), places_plain(location));
 }
 
-static tarn_code check_default(service_request *r, const tarn_ident *ident, tarn_error *err) {
+tarn_code homes_allow_default(service_request *r, const tarn_ident *ident, tarn_error *err) {
     tarn_str own;
     tarn_code code = TARN_OK;
     TRY(catalog_default_location(r->service->catalog, &r->arena, ident, &own, err));
@@ -216,7 +215,7 @@ tarn_code homes_allow(service_request *r, const tarn_ident *ident, tarn_str loca
     tarn_code code = TARN_OK;
     TRY(check_chars(location, err));
     if (is_default(r, ident, location)) {
-        TRY(check_default(r, ident, err));
+        TRY(homes_allow_default(r, ident, err));
         goto done;
     }
     TRY(allow_place(r, ident, location, &places, err));

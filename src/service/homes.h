@@ -15,10 +15,12 @@
  * and of the namespace of ident. */
 tarn_code homes_places(service_request *r, const tarn_ident *ident, service_places *out,
                        tarn_error *err) TARN_MUST_USE;
-/* A table or view at a location; len 0: where it is put by default. All of these: DENIED names the
+/* A table or view at a location, or where it is put by default. All of these: DENIED names the
  * place and what is wrong with it. */
 tarn_code homes_allow(service_request *r, const tarn_ident *ident, tarn_str location,
                       tarn_error *err) TARN_MUST_USE;
+tarn_code homes_allow_default(service_request *r, const tarn_ident *ident,
+                              tarn_error *err) TARN_MUST_USE;
 /* Of a table or view, or without a name of a namespace: those that say where files go. */
 tarn_code homes_allow_properties(service_request *r, const tarn_ident *ident,
                                  const tarn_properties *properties, tarn_error *err) TARN_MUST_USE;

@@ -172,7 +172,9 @@ tarn_code rest_create_table(service_request *r, service_reply *reply, tarn_error
     TRY(request_member_str(body, "name", true, &table.name, err));
     r->table = table;
     TRY(read_create(r, body, &options, err));
-    TRY(homes_allow(r, &table, options.location, err));
+    code = options.location.len > 0 ? homes_allow(r, &table, options.location, err)
+                                    : homes_allow_default(r, &table, err);
+    TRY(code);
     TRY(homes_allow_properties(r, &table, &options.properties, err));
     tarn_property *kept =
         ARENA_ARRAY(&r->arena, tarn_property, (size_t)options.properties.count + 1);

@@ -649,7 +649,10 @@ def tables_stay_in_the_warehouse():
             # what C texts would end at, and what no file system takes
             for place in (home + "/ns/a\0b", home + "/ns/a\nb", home + "/ns/" + "x" * 256, home + "/ns" + "/long" * 600):
                 equal((place, make(server, "w", location=place)), (place, 400))
-            equal([make(server, name) for name in ("a\0b", "x" * 300)], [400, 400])
+            equal([make(server, name) for name in ("a\0b", "x" * 300, "")], [400, 400, 400])
+            equal(make(server, "w", properties={"write.data.path": ""}), 403)
+            nowhere = {"requirements": [], "updates": [{"action": "set-location", "location": ""}]}
+            equal(server.ask("POST", "/v1/namespaces/ns/tables/t", nowhere)[0], 403)
             for pair in ({"a": "b\0c"}, {"a\0b": "c"}):
                 equal(make(server, "w", properties=pair), 400)
                 equal(server.ask("POST", "/v1/namespaces/ns/properties", {"updates": pair})[0], 400)
