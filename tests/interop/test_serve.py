@@ -718,6 +718,15 @@ def namespaces_are_safe_from_each_other():
         assert not os.path.exists(home + "/a/deeper/placed"), "a table's own files are left over"
 
 
+def a_service_over_a_service():
+    """Where tables go is the lower one's to say."""
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+    with Workshop() as shop, Server(shop) as below, Server(shop, catalog=below.url) as server:
+        equal(server.ask("POST", "/v1/namespaces", {"namespace": ["ns"]})[0], 200)
+        equal(server.ask("POST", "/v1/namespaces/ns/tables", {"name": "t", "schema": schema})[0], 200)
+        equal(server.ask("GET", "/v1/namespaces/ns/tables/t")[1], below.ask("GET", "/v1/namespaces/ns/tables/t")[1])
+
+
 def places_of_the_wrong_kind():
     """Files where folders belong, folders and nothing where files do: the request is wrong, and no namespace or table is missing."""
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
@@ -843,7 +852,7 @@ CASES = [b40, b41, a_whole_life, staged_tables_appear_with_their_rows, names_of_
          transactions_on_a_stale_head,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
          duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, namespaces_are_safe_from_each_other,
-         places_of_the_wrong_kind, lies_are_refused, wrong_starts, a_new_catalog_is_told]
+         a_service_over_a_service, places_of_the_wrong_kind, lies_are_refused, wrong_starts, a_new_catalog_is_told]
 
 
 def main():
