@@ -15,6 +15,7 @@
  *   00 'i'             identity: whose index this is
  *   00 'p' path        the number of a data file
  *   01 key             location: file and position as varints
+ *   02 file position   of a row whose key has older rows: location of the next older one
  *
  * Memory: three sixteenths of the budget are for changes that wait, three eighths for blocks,
  * indexes and filters (all in the block cache), the rest for write buffers, for what compaction and
@@ -38,7 +39,7 @@
 #define MOST_LEVEL0     24    /* sorted files that wait for compaction, before writes wait for it */
 #define FILTER_BITS     10.0
 #define OPEN_FILES      1000
-#define IDENTITY_FORMAT 1
+#define IDENTITY_FORMAT 2
 
 #define KEY_STATE    STR("\0\0")
 #define KEY_IDENTITY STR("\0i")
@@ -694,29 +695,42 @@ done:
     return code;
 }
 
+/* held: bytes of all layers but now. */
+static bool has_room(const key_index *index, size_t held, size_t key_len) {
+    const key_overlay *now = &index->layers.now;
+    return held + now->n == 0 || held + overlay_bytes_with(now, key_len) <= share_of(index);
+}
+
+static tarn_code set_one(key_index *index, tarn_str key, key_location location, size_t *held,
+                         tarn_error *err) {
+    tarn_code code = TARN_OK;
+    while (!has_room(index, *held, key.len)) {
+        TRY(make_room(index, err));
+        *held = layers_held_bytes(&index->layers);
+    }
+    TRY(overlay_set(&index->layers.now, key, location, err));
+done:
+    return code;
+}
+
 static tarn_code set_keys(key_index *index, const tarn_str *keys, const key_location *locations,
                           size_t n, tarn_error *err) {
     tarn_code code = TARN_OK;
-    key_overlay *now = &index->layers.now;
-    size_t share = share_of(index);
     size_t held = layers_held_bytes(&index->layers);
     size_t at = 0;
     TRY(set_probe(index, keys, n, err));
     for (size_t i = 0; i < n; i++) {
         tarn_str key = str_make(index->probe.data + at, keys[i].len + 1);
         at += key.len;
-        while (held + now->n > 0 && held + overlay_bytes_with(now, key.len) > share) {
-            TRY(make_room(index, err));
-            held = layers_held_bytes(&index->layers);
-        }
-        TRY(overlay_set(now, key, locations != NULL ? locations[i] : (key_location){-1, 0}, err));
+        TRY(set_one(index, key, locations != NULL ? locations[i] : (key_location){-1, 0}, &held,
+                    err));
     }
 done:
     return code;
 }
 
-tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_location *locations,
-                        size_t n, tarn_error *err) {
+static tarn_code check_locations(const key_index *index, const key_location *locations, size_t n,
+                                 tarn_error *err) {
     for (size_t i = 0; i < n; i++) {
         if (locations[i].file < 0 || locations[i].file >= index->next_file ||
             locations[i].position < 0) {
@@ -725,7 +739,13 @@ tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_locati
                            (long long)locations[i].position, locations[i].file, index->next_file);
         }
     }
-    return set_keys(index, keys, locations, n, err);
+    return TARN_OK;
+}
+
+tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_location *locations,
+                        size_t n, tarn_error *err) {
+    tarn_code code = check_locations(index, locations, n, err);
+    return code == TARN_OK ? set_keys(index, keys, locations, n, err) : code;
 }
 
 tarn_code key_index_remove(key_index *index, const tarn_str *keys, size_t n, tarn_error *err) {
@@ -843,6 +863,117 @@ tarn_code key_index_find(key_index *index, const tarn_str *keys, size_t n, key_l
     } else if (chunks > 1) {
         TRY(pool_for(index->env, chunks, find_chunk, &work, err));
     }
+done:
+    return code;
+}
+
+/* ---- rows that come from the table ---- */
+
+/* Adds keys whose places are found, up to where memory has to be written first: what is written is
+ * found anew. */
+static tarn_code add_found(key_index *index, const tarn_str *keys, const key_location *locations,
+                           size_t n, key_location *before, size_t *n_added, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    size_t held = layers_held_bytes(&index->layers);
+    size_t at = 0;
+    size_t i = 0;
+    for (; i < n; i++) {
+        tarn_str key = str_make(index->probe.data + at, keys[i].len + 1);
+        at += key.len;
+        if (i > 0 && !has_room(index, held, key.len)) {
+            break;
+        }
+        const overlay_entry *e = overlay_find(&index->layers.now, key);
+        if (e != NULL) {
+            before[i] = (key_location){e->file, e->position};
+        }
+        TRY(set_one(index, key, locations[i], &held, err));
+    }
+    *n_added = i;
+done:
+    return code;
+}
+
+tarn_code key_index_add(key_index *index, const tarn_str *keys, const key_location *locations,
+                        size_t n, key_location *before, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    TRY(check_locations(index, locations, n, err));
+    for (size_t at = 0; at < n;) {
+        size_t added = 0;
+        TRY(key_index_find(index, keys + at, n - at, before + at, err));
+        TRY(add_found(index, keys + at, locations + at, n - at, before + at, &added, err));
+        at += added;
+    }
+done:
+    return code;
+}
+
+#define LINK_BYTES 13
+static tarn_str link_key(key_location at, uint8_t out[LINK_BYTES]) {
+    uint32_t file = __builtin_bswap32((uint32_t)at.file);
+    uint64_t position = __builtin_bswap64((uint64_t)(at.position & ~KEY_OLDER));
+    out[0] = 2;
+    memcpy(out + 1, &file, 4);
+    memcpy(out + 5, &position, 8);
+    return str_make(out, LINK_BYTES);
+}
+
+static tarn_code find_link(key_index *index, tarn_str key, key_location *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    bool found;
+    tarn_buf value;
+    const overlay_entry *e = layers_find(&index->layers, key);
+    buf_init(&value, index->env, 0);
+    *out = (key_location){-1, 0};
+    if (e != NULL) {
+        *out = (key_location){e->file, e->position};
+        goto done;
+    }
+    TRY(get_value(index, key, &value, &found, err));
+    if (found) {
+        TRY(read_location(index, buf_str(&value), out, err));
+    }
+done:
+    buf_release(&value);
+    return code;
+}
+
+static bool same_place(key_location a, key_location b) {
+    return a.file == b.file && ((a.position ^ b.position) & ~KEY_OLDER) == 0;
+}
+
+tarn_code key_index_put_older(key_index *index, tarn_str key, key_location at, key_location before,
+                              tarn_error *err) {
+    tarn_code code = TARN_OK;
+    uint8_t bytes[LINK_BYTES];
+    key_location known;
+    size_t held = layers_held_bytes(&index->layers);
+    tarn_str link = link_key(at, bytes);
+    TRY(check_locations(index, &before, 1, err));
+    TRY(find_link(index, link, &known, err));
+    if (known.file >= 0 && !same_place(known, before)) {
+        code = err_set(err, TARN_CORRUPT, "key index %s: a row has two older ones of its key",
+                       index->dir);
+        goto done;
+    }
+    TRY(set_one(index, link, before, &held, err));
+    at.position |= KEY_OLDER;
+    TRY(key_index_put(index, &key, &at, 1, err));
+done:
+    return code;
+}
+
+tarn_code key_index_older(key_index *index, key_chain *c, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    uint8_t bytes[LINK_BYTES];
+    key_location next;
+    TRY(find_link(index, link_key(c->at, bytes), &next, err));
+    if (c->n == c->limit) {
+        c->mark = c->at;
+        c->limit *= 2;
+    }
+    c->n++;
+    c->at = next.file < 0 || same_place(next, c->mark) ? (key_location){-1, 0} : next;
 done:
     return code;
 }

@@ -31,9 +31,13 @@ typedef struct key_index_options {
 } key_index_options;
 
 typedef struct key_location {
-    int32_t file; /* number of a data file in the index; -1: the key has no row */
-    int64_t position;
+    int32_t file;     /* number of a data file in the index; -1: the key has no row */
+    int64_t position; /* and KEY_OLDER */
 } key_location;
+
+/* In a position that was found: the table holds older rows of the key too. Keys are no constraint
+ * of a table, and it may come with them. */
+#define KEY_OLDER (INT64_C(1) << 62)
 
 /* An index of another table, branch or key, a damaged one, and one left in the middle of a large
  * checkpoint are emptied (and logged). Damage that shows only later is CORRUPT from the call that
@@ -59,6 +63,24 @@ tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_locati
                         size_t n, tarn_error *err) TARN_MUST_USE;
 tarn_code key_index_remove(key_index *index, const tarn_str *keys, size_t n,
                            tarn_error *err) TARN_MUST_USE;
+/* As put, and says where each key lay until then (also by a key before it in the list). */
+tarn_code key_index_add(key_index *index, const tarn_str *keys, const key_location *locations,
+                        size_t n, key_location *before, tarn_error *err) TARN_MUST_USE;
+/* The key's row is at `at`, and an older one, with those that it has, at `before`. CORRUPT: another
+ * one was said to be older than that. */
+tarn_code key_index_put_older(key_index *index, tarn_str key, key_location at, key_location before,
+                              tarn_error *err) TARN_MUST_USE;
+/* Rows of a key, newest first. Begins with the place that was found; ends, with file -1, also where
+ * they go round: a data file that left the table may have come back. */
+typedef struct key_chain {
+    key_location at;
+    key_location mark; /* seen before; moves on with every power of two */
+    uint64_t n, limit;
+} key_chain;
+static inline key_chain key_chain_of(key_location newest) {
+    return (key_chain){newest, newest, 0, 1};
+}
+tarn_code key_index_older(key_index *index, key_chain *c, tarn_error *err) TARN_MUST_USE;
 /* Everything since the last step or apply is a step now. LIMIT: KEY_INDEX_STEPS wait. */
 tarn_code key_index_step(key_index *index, tarn_error *err) TARN_MUST_USE;
 /* The oldest n steps stand for this snapshot, together with what stood for the one before. They are

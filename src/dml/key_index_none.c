@@ -68,6 +68,31 @@ tarn_code key_index_remove(key_index *index, const tarn_str *keys, size_t n, tar
     return say_missing(err);
 }
 
+tarn_code key_index_add(key_index *index, const tarn_str *keys, const key_location *locations,
+                        size_t n, key_location *before, tarn_error *err) {
+    (void)index;
+    (void)keys;
+    (void)locations;
+    (void)n;
+    (void)before;
+    return say_missing(err);
+}
+
+tarn_code key_index_put_older(key_index *index, tarn_str key, key_location at, key_location before,
+                              tarn_error *err) {
+    (void)index;
+    (void)key;
+    (void)at;
+    (void)before;
+    return say_missing(err);
+}
+
+tarn_code key_index_older(key_index *index, key_chain *c, tarn_error *err) {
+    (void)index;
+    (void)c;
+    return say_missing(err);
+}
+
 tarn_code key_index_apply(key_index *index, int64_t snapshot_id, tarn_error *err) {
     (void)index;
     (void)snapshot_id;

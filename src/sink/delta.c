@@ -143,6 +143,11 @@ static tarn_code delete_at(delta_writer *w, key_place place, tarn_error *err) {
     return t->n_run == RUN ? flush_run(w, t, err) : TARN_OK;
 }
 
+/* Every change of a key takes away what the table held of it, by whatever kind of row. */
+static tarn_code delete_older(void *ctx, key_place place, tarn_error *err) {
+    return delete_at(ctx, place, err);
+}
+
 /* ---- opening ---- */
 
 static tarn_code open_equality(delta_writer *w, const delta_options *o, size_t memory,
@@ -184,7 +189,7 @@ tarn_code delta_writer_new(tarn_env *env, const delta_options *options, delta_wr
     key_rows_init(&w->keys, env);
     bool by_key = options->kind == DELETE_EQUALITY;
     key_map_init(&w->map, env, options->index, options->scratch_dir, memory / 4);
-    w->face = (key_targets){w, target_path, find_target};
+    w->face = (key_targets){w, target_path, find_target, delete_older};
     memset(&data, 0, sizeof data);
     data.metadata = options->metadata;
     data.task_id = options->task_id;

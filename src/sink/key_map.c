@@ -94,6 +94,27 @@ done:
     return code;
 }
 
+/* All rows of the key but the newest. */
+static tarn_code tell_older(key_map *m, key_index *index, const key_targets *targets,
+                            key_location newest, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    key_chain chain = key_chain_of(newest);
+    for (;;) {
+        key_place place;
+        TRY(key_index_older(index, &chain, err));
+        if (chain.at.file < 0) {
+            break;
+        }
+        place.position = chain.at.position & ~KEY_OLDER;
+        TRY(target_for(m, index, targets, chain.at.file, &place.target, err));
+        if (place.target >= 0) {
+            TRY(targets->older(targets->ctx, place, err));
+        }
+    }
+done:
+    return code;
+}
+
 static tarn_code find_indexed(key_map *m, key_index *index, const key_targets *targets,
                               const tarn_str *keys, size_t n, key_place *out, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -101,9 +122,12 @@ static tarn_code find_indexed(key_map *m, key_index *index, const key_targets *t
     TRY(key_index_find(index, keys, n, m->locations, err));
     for (size_t i = 0; i < n; i++) {
         out[i].target = KEY_ABSENT;
-        out[i].position = m->locations[i].position;
+        out[i].position = m->locations[i].position & ~KEY_OLDER;
         if (m->locations[i].file >= 0) {
             TRY(target_for(m, index, targets, m->locations[i].file, &out[i].target, err));
+        }
+        if ((m->locations[i].position & KEY_OLDER) != 0) {
+            TRY(tell_older(m, index, targets, m->locations[i], err));
         }
     }
 done:

@@ -31,12 +31,14 @@ typedef struct key_map {
     size_t cap;
 } key_map;
 
-/* Names a target's path, and finds or makes the target of a path (KEY_ABSENT: no such data file any
- * more). */
+/* Names a target's path, finds or makes the target of a path (KEY_ABSENT: no such data file any
+ * more), and hears of places that a found key has beside its own: the table held it more than
+ * once. */
 typedef struct key_targets {
     void *ctx;
     tarn_str (*path)(void *ctx, int32_t target);
     tarn_code (*find)(void *ctx, tarn_str path, int32_t *out, tarn_error *err);
+    tarn_code (*older)(void *ctx, key_place place, tarn_error *err);
 } key_targets;
 
 void key_map_init(key_map *m, tarn_env *env, key_index *index, const char *scratch_dir,

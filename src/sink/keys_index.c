@@ -53,8 +53,12 @@ typedef struct key_fill {
     int32_t *numbers; /* of the file, by task */
     tarn_str **lists; /* keys of a batch, by task */
     key_location **locations;
+    key_location **before;
     size_t *counts;
     size_t cap;
+    tarn_plan *plan;     /* of the table that is read */
+    tarn_map live;       /* path -> its task */
+    tarn_idmap *task_of; /* by task: number of a file -> its task in the plan, -1: it is gone */
 } key_fill;
 
 static tarn_code reserve_fill(key_fill *f, size_t n, tarn_error *err) {
@@ -73,9 +77,88 @@ static tarn_code reserve_fill(key_fill *f, size_t n, tarn_error *err) {
             return err_nomem(err);
         }
         f->locations[i] = locations;
+        key_location *before = env_realloc(k->env, f->before[i], n * sizeof *before);
+        if (before == NULL) {
+            return err_nomem(err);
+        }
+        f->before[i] = before;
     }
     f->cap = n;
     return TARN_OK;
+}
+
+/* ---- keys that the table holds more than once ---- */
+
+static tarn_code plan_task_of(key_fill *f, int32_t i, int32_t number, int32_t *out,
+                              tarn_error *err) {
+    tarn_code code = TARN_OK;
+    sink_keys *k = f->keys;
+    tarn_str path;
+    if (idmap_get(&f->task_of[i], number, out)) {
+        return TARN_OK;
+    }
+    TRY(key_index_file_path(k->indexes[i], number, &k->now, &path, err));
+    const map_entry *e = map_find(&f->live, path);
+    int32_t at = e != NULL ? (int32_t)e->value.i64 : -1;
+    TRY(idmap_set(&f->task_of[i], number, at, err));
+    *out = at;
+done:
+    return code;
+}
+
+/* Whether there is a row at a place. One that an equality delete took counts: to delete it again
+ * changes nothing. */
+static tarn_code is_live(key_fill *f, int32_t i, key_location at, bool *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_positions *deleted = NULL;
+    int32_t task;
+    *out = false;
+    TRY(plan_task_of(f, i, at.file, &task, err));
+    if (task >= 0) {
+        TRY(task_positions(f->plan, &f->plan->tasks[task], &deleted, err));
+        *out = deleted == NULL || !positions_has(deleted, at.position & ~KEY_OLDER);
+    }
+done:
+    return code;
+}
+
+/* A key lay somewhere before it was read here: in a file that is gone, mostly, or as a row that was
+ * deleted since. Else the table holds it twice, and both rows are known from now on. */
+static tarn_code keep_older(key_fill *f, int32_t i, size_t at, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    key_index *index = f->keys->indexes[i];
+    key_location here = f->locations[i][at];
+    key_chain chain = key_chain_of(f->before[i][at]);
+    bool more = (chain.at.position & KEY_OLDER) != 0;
+    bool live = false;
+    while (chain.at.file >= 0) {
+        bool same = chain.at.file == here.file && (chain.at.position & ~KEY_OLDER) == here.position;
+        if (!same) {
+            TRY(is_live(f, i, chain.at, &live, err));
+        }
+        if (live || !more) {
+            break;
+        }
+        TRY(key_index_older(index, &chain, err));
+    }
+    if (live) {
+        TRY(key_index_put_older(index, f->lists[i][at], here, chain.at, err));
+    }
+done:
+    return code;
+}
+
+static tarn_code add_keys(key_fill *f, int32_t i, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    TRY(key_index_add(f->keys->indexes[i], f->lists[i], f->locations[i], f->counts[i], f->before[i],
+                      err));
+    for (size_t at = 0; at < f->counts[i]; at++) {
+        if (f->before[i][at].file >= 0) {
+            TRY(keep_older(f, i, at, err));
+        }
+    }
+done:
+    return code;
 }
 
 static tarn_code put_batch(key_fill *f, const tarn_batch *batch, tarn_error *err) {
@@ -96,13 +179,13 @@ static tarn_code put_batch(key_fill *f, const tarn_batch *batch, tarn_error *err
         f->locations[task][at].position = ((const int64_t *)position.values)[row];
     }
     for (int32_t i = 0; i < k->options.n_tasks; i++) {
-        TRY(key_index_put(k->indexes[i], f->lists[i], f->locations[i], f->counts[i], err));
+        TRY(add_keys(f, i, err));
     }
 done:
     return code;
 }
 
-static tarn_code fill_file(key_fill *f, tarn_plan *plan, const scan_task *task, tarn_error *err) {
+static tarn_code fill_file(key_fill *f, const scan_task *task, tarn_error *err) {
     tarn_code code = TARN_OK;
     file_scan_options options;
     file_scan *scan = NULL;
@@ -114,7 +197,7 @@ static tarn_code fill_file(key_fill *f, tarn_plan *plan, const scan_task *task, 
     for (int32_t i = 0; i < f->keys->options.n_tasks; i++) {
         TRY(key_index_file_number(f->keys->indexes[i], task->file.path, &f->numbers[i], err));
     }
-    TRY(task_scan_open(plan, task, &options, &scan, err));
+    TRY(task_scan_open(f->plan, task, &options, &scan, err));
     for (;;) {
         tarn_batch batch;
         memset(&batch, 0, sizeof batch);
@@ -150,17 +233,33 @@ static tarn_code make_wanted(sink_keys *k, const tarn_type **out, tarn_error *er
     return *out != NULL ? TARN_OK : err_nomem(err);
 }
 
-static tarn_code init_fill(key_fill *f, sink_keys *k, tarn_error *err) {
+static tarn_code init_fill(key_fill *f, sink_keys *k, tarn_plan *plan, tarn_error *err) {
     size_t n = (size_t)k->options.n_tasks;
     memset(f, 0, sizeof *f);
     f->keys = k;
+    f->plan = plan;
     key_rows_init(&f->rows, k->env);
     f->numbers = ARENA_ARRAY(&k->now, int32_t, n);
     f->lists = ARENA_ARRAY(&k->now, tarn_str *, n);
     f->locations = ARENA_ARRAY(&k->now, key_location *, n);
+    f->before = ARENA_ARRAY(&k->now, key_location *, n);
     f->counts = ARENA_ARRAY(&k->now, size_t, n);
-    if (f->numbers == NULL || f->lists == NULL || f->locations == NULL || f->counts == NULL) {
+    f->task_of = ARENA_ARRAY(&k->now, tarn_idmap, n);
+    if (f->numbers == NULL || f->lists == NULL || f->locations == NULL || f->before == NULL ||
+        f->counts == NULL || f->task_of == NULL) {
+        f->counts = NULL;
         return err_nomem(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        idmap_init(&f->task_of[i], &k->now);
+    }
+    map_init(&f->live, &k->now);
+    for (int64_t i = 0; i < plan->n_tasks; i++) {
+        map_entry *e = map_put(&f->live, plan->tasks[i].file.path, NULL);
+        if (e == NULL) {
+            return err_nomem(err);
+        }
+        e->value.i64 = i;
     }
     return make_wanted(k, &f->wanted, err);
 }
@@ -169,6 +268,7 @@ static void release_fill(key_fill *f) {
     for (int32_t i = 0; f->counts != NULL && i < f->keys->options.n_tasks; i++) {
         env_free(f->keys->env, f->lists[i]);
         env_free(f->keys->env, f->locations[i]);
+        env_free(f->keys->env, f->before[i]);
     }
     key_rows_release(&f->rows);
 }
@@ -230,12 +330,14 @@ static tarn_code read_new_files(sink_keys *k, const tarn_metadata *m, int64_t fr
     } else {
         TRY(known_files(k, m, from, &known, err));
     }
-    TRY(init_fill(&fill, k, err));
     TRY(open_plan(k, m, head, &plan, err));
+    TRY(init_fill(&fill, k, plan, err));
     int64_t files = 0;
     for (int64_t i = 0; i < plan->n_tasks; i++) {
-        if (map_find(&known, plan->tasks[i].file.path) == NULL) {
-            TRY(fill_file(&fill, plan, &plan->tasks[i], err));
+        tarn_str path = plan->tasks[i].file.path;
+        bool once = map_find(&fill.live, path)->value.i64 == i; /* named twice: a broken table */
+        if (once && map_find(&known, path) == NULL) {
+            TRY(fill_file(&fill, &plan->tasks[i], err));
             files++;
         }
     }

@@ -557,12 +557,136 @@ static void test_refusals(void **state) {
     test_env_done(env);
 }
 
+/* ---- keys that the table holds more than once ---- */
+
+/* Rows of somebody who knows of no key: one data file a call and writer. */
+static void append(sink_case *t, const char *lines) {
+    sink_case plain = *t;
+    memset(&plain.options, 0, sizeof plain.options);
+    plain.sink = NULL;
+    assert_ok(sink_case_open(&plain, &err));
+    assert_ok(sink_case_write(&plain, lines, NULL, &err));
+    assert_ok(sink_case_checkpoint(&plain, NULL, &err));
+    sink_case_close(&plain);
+}
+
+static void upsert(sink_case *t, const char *lines) {
+    assert_ok(sink_case_write(t, lines, NULL, &err));
+    assert_ok(sink_case_checkpoint(t, NULL, &err));
+}
+
+static void open_again(sink_case *t) {
+    sink_case_close(t);
+    assert_ok(sink_case_open(t, &err));
+}
+
+static void run_duplicates(int32_t version, const char *deletes, int32_t writers,
+                           const char *partition_by) {
+    tarn_env *env = test_env();
+    stream *s = malloc(sizeof *s);
+    open_stream(s, env, version, deletes, partition_by, writers, true);
+    sink_case *t = &s->t;
+    static const uint8_t gone[] = {TARN_ROW_DELETE};
+    sink_case_close(t);
+    /* There before the stream: in one file, and in two. */
+    append(t, "{\"id\":1,\"day\":0,\"v\":1}\n{\"id\":1,\"day\":0,\"v\":2}\n"
+              "{\"id\":2,\"day\":0,\"v\":3}\n{\"id\":3,\"day\":0,\"v\":4}\n"
+              "{\"id\":4,\"day\":0,\"v\":5}\n");
+    append(t, "{\"id\":1,\"day\":1,\"v\":6}\n{\"id\":3,\"day\":0,\"v\":7}\n");
+    assert_ok(sink_case_open(t, &err));
+    upsert(t, "{\"id\":1,\"day\":0,\"v\":8}\n");
+    sink_case_rows_are(t, "{\"id\":1,\"day\":0,\"v\":8}\n{\"id\":2,\"day\":0,\"v\":3}\n"
+                          "{\"id\":3,\"day\":0,\"v\":4}\n{\"id\":3,\"day\":0,\"v\":7}\n"
+                          "{\"id\":4,\"day\":0,\"v\":5}\n");
+    /* The index was closed in between. */
+    open_again(t);
+    assert_ok(sink_case_write(t, "{\"id\":3,\"day\":0,\"v\":0}\n", gone, &err));
+    upsert(t, "{\"id\":1,\"day\":0,\"v\":9}\n");
+    sink_case_rows_are(t, "{\"id\":1,\"day\":0,\"v\":9}\n{\"id\":2,\"day\":0,\"v\":3}\n"
+                          "{\"id\":4,\"day\":0,\"v\":5}\n");
+    /* Beside the stream, which is told of the table's snapshots only. */
+    append(t, "{\"id\":2,\"day\":1,\"v\":10}\n{\"id\":3,\"day\":1,\"v\":11}\n");
+    append(t, "{\"id\":2,\"day\":1,\"v\":12}\n{\"id\":1,\"day\":1,\"v\":13}\n");
+    upsert(t, "{\"id\":4,\"day\":0,\"v\":14}\n");
+    /* Some of a key's rows move, by others. */
+    compact(s);
+    append(t, "{\"id\":1,\"day\":2,\"v\":15}\n");
+    upsert(t, "{\"id\":2,\"day\":0,\"v\":16}\n{\"id\":1,\"day\":0,\"v\":17}\n");
+    open_again(t);
+    sink_case_rows_are(t, "{\"id\":1,\"day\":0,\"v\":17}\n{\"id\":2,\"day\":0,\"v\":16}\n"
+                          "{\"id\":3,\"day\":1,\"v\":11}\n{\"id\":4,\"day\":0,\"v\":14}\n");
+    sink_case_done(t);
+    free(s);
+    test_env_done(env);
+}
+
+/* A change takes all rows that the table holds of its key. */
+static void test_duplicates(void **state) {
+    (void)state;
+    for (int32_t writers = 1; writers <= 3; writers += 2) {
+        run_duplicates(2, "position", writers, NULL);
+        run_duplicates(3, "vector", writers, "day");
+        run_duplicates(2, "equality", writers, NULL);
+    }
+}
+
+/* Rows that others moved or replaced are no duplicates: one row is deleted, not its old place too.
+ */
+static void test_no_duplicates(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    stream *s = malloc(sizeof *s);
+    char other_dir[160];
+    open_stream(s, env, 2, "position", NULL, 1, true);
+    sink_case *t = &s->t;
+    upsert(t, "{\"id\":1,\"day\":0,\"v\":1}\n{\"id\":2,\"day\":0,\"v\":2}\n");
+    sink_case other = *t;
+    (void)snprintf(other_dir, sizeof other_dir, "%s-of-another", t->state_dir);
+    assert_int_equal(mkdir(other_dir, 0700), 0);
+    other.options.state_dir = str_of(other_dir);
+    other.sink = NULL;
+    assert_ok(sink_case_open(&other, &err));
+    upsert(&other, "{\"id\":1,\"day\":0,\"v\":3}\n");
+    sink_case_close(&other);
+    upsert(t, "{\"id\":1,\"day\":0,\"v\":4}\n");
+    assert_string_equal(sink_case_summary(t, "added-position-deletes"), "1");
+    compact(s);
+    upsert(t, "{\"id\":1,\"day\":0,\"v\":5}\n");
+    assert_string_equal(sink_case_summary(t, "added-position-deletes"), "1");
+    sink_case_rows_are(t, "{\"id\":1,\"day\":0,\"v\":5}\n{\"id\":2,\"day\":0,\"v\":2}\n");
+    sink_case_done(t);
+    free(s);
+    test_env_done(env);
+}
+
+static void test_duplicates_of_columns(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    stream *s = malloc(sizeof *s);
+    open_stream(s, env, 3, "vector", NULL, 1, true);
+    sink_case *t = &s->t;
+    tarn_str names[2] = {STR("day"), STR("id")};
+    sink_case_close(t);
+    t->options.key = names;
+    t->options.n_key = 2;
+    append(t, "{\"id\":1,\"day\":1,\"v\":1}\n{\"id\":1,\"day\":2,\"v\":2}\n"
+              "{\"id\":2,\"day\":1,\"v\":3}\n{\"id\":1,\"day\":2,\"v\":4}\n");
+    assert_ok(sink_case_open(t, &err));
+    upsert(t, "{\"id\":1,\"day\":2,\"v\":5}\n{\"id\":2,\"day\":2,\"v\":6}\n");
+    sink_case_rows_are(t, "{\"id\":1,\"day\":1,\"v\":1}\n{\"id\":1,\"day\":2,\"v\":5}\n"
+                          "{\"id\":2,\"day\":1,\"v\":3}\n{\"id\":2,\"day\":2,\"v\":6}\n");
+    sink_case_done(t);
+    free(s);
+    test_env_done(env);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_checkpoint), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_equality),       cmocka_unit_test(test_position),
         cmocka_unit_test(test_vector),         cmocka_unit_test(test_many_keys),
-        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_kinds),          cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_no_duplicates),  cmocka_unit_test(test_duplicates_of_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
