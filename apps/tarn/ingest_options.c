@@ -29,7 +29,7 @@ static const opt_spec INGEST_SPECS[] = {
      "ndjson, csv, parquet, avro, debezium-json, and of Kafka\ndebezium-avro (default: by name, "
      "then by content)"},
     {"upsert", 0, OPT_FLAG, &ingest_options.upsert, "",
-     "a row takes the place of the row with its key"},
+     "a row takes the place of all rows with its key"},
     {"key", 'k', OPT_TEXT, &ingest_options.key, "COLUMNS",
      "with --upsert or a change stream: columns of the key\n(default: the identifier fields)"},
     {"deletes", 0, OPT_TEXT, &ingest_options.deletes, "KIND",

@@ -31,7 +31,7 @@ typedef struct tarn_sink_options {
     uint64_t memory_bytes; /* for open files; 0: 128 MiB */
     const char *summary_json; /* extra snapshot summary entries; NULL: none. @borrow */
     /* Changes by key: */
-    bool upsert;         /* an insert takes the place of its key's row */
+    bool upsert;         /* an insert takes the place of all rows of its key */
     const char *key;     /* columns of the key, comma separated; NULL: the identifier fields. A
                             state_dir with rows keeps its key: another, or none, is INVALID, unless
                             it became the table's identifier fields. @borrow */

@@ -701,8 +701,93 @@ static void test_no_memory_is_said_and_survived(void **state) {
     }
 }
 
+/* Rows of a key one by one, newest first, from the place that is found. */
+static void chain_is(fixture *f, int64_t n, const int64_t *positions, size_t count) {
+    tarn_error err = TARN_ERROR_INIT;
+    key_location newest = find_one(f, n);
+    key_chain chain = key_chain_of(newest);
+    assert_int_equal((newest.position & KEY_OLDER) != 0, count > 1);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(chain.at.file >= 0);
+        assert_int_equal(chain.at.position & ~KEY_OLDER, positions[i]);
+        assert_ok(key_index_older(f->index, &chain, &err));
+    }
+    assert_int_equal(chain.at.file, -1);
+}
+
+/* Goal: of a key with several rows all are found, after a close, a discard and a removal too, and
+ * rows that go round end. Method: a key of three rows beside one of one row. */
+static void test_older_rows_of_a_key(void **state) {
+    fixture f;
+    tarn_error err = TARN_ERROR_INIT;
+    (void)state;
+    setup(&f);
+    open_index(&f);
+    int32_t file = file_number(&f, 1);
+    char texts[2][24];
+    tarn_str keys[3] = {number_key(texts[0], 1), number_key(texts[1], 2), STR_NULL};
+    keys[2] = keys[0];
+    const key_location at[3] = {{file, 10}, {file, 20}, {file, 30}};
+    key_location before[3];
+    assert_ok(key_index_add(f.index, keys, at, 3, before, &err));
+    assert_int_equal(before[0].file, -1);
+    assert_int_equal(before[1].file, -1);
+    assert_int_equal(before[2].file, file); /* of the list itself */
+    assert_int_equal(before[2].position, 10);
+    assert_ok(key_index_put_older(f.index, keys[0], at[2], before[2], &err));
+    apply(&f, 1);
+    close_index(&f);
+    open_index(&f);
+    const key_location newest = {file, 40};
+    assert_ok(key_index_add(f.index, keys, &newest, 1, before, &err));
+    assert_int_equal(before[0].position & ~KEY_OLDER, 30);
+    assert_ok(key_index_put_older(f.index, keys[0], newest, before[0], &err));
+    chain_is(&f, 1, (const int64_t[]){40, 30, 10}, 3);
+    chain_is(&f, 2, (const int64_t[]){20}, 1);
+    assert_code(key_index_put_older(f.index, keys[0], newest, at[1], &err), TARN_CORRUPT);
+    assert_ok(key_index_discard(f.index, &err));
+    chain_is(&f, 1, (const int64_t[]){30, 10}, 2);
+    assert_ok(key_index_put_older(f.index, keys[0], at[0], at[2], &err)); /* round and round */
+    chain_is(&f, 1, (const int64_t[]){10, 30}, 2);
+    assert_ok(key_index_remove(f.index, keys, 1, &err));
+    assert_int_equal(find_one(&f, 1).file, -1);
+    teardown(&f);
+}
+
+/* Goal: a key that comes twice in a list is seen, also where memory is written in between. */
+static void test_older_rows_beyond_memory(void **state) {
+    enum { N = 120000 };
+    fixture f;
+    tarn_error err = TARN_ERROR_INIT;
+    (void)state;
+    setup(&f);
+    open_index(&f);
+    int32_t file = file_number(&f, 1);
+    char(*texts)[24] = calloc(N, sizeof *texts);
+    tarn_str *keys = calloc(N, sizeof *keys);
+    key_location *at = calloc(N, sizeof *at);
+    key_location *before = calloc(N, sizeof *before);
+    for (size_t i = 0; i < N; i++) {
+        keys[i] = number_key(texts[i], (int64_t)(i % (N / 2)));
+        at[i] = (key_location){file, (int64_t)i};
+    }
+    assert_ok(key_index_add(f.index, keys, at, N, before, &err));
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(before[i].file, i < N / 2 ? -1 : file);
+        assert_true(i < N / 2 || before[i].position == (int64_t)i - N / 2);
+    }
+    apply(&f, 1);
+    free(texts);
+    free(keys);
+    free(at);
+    free(before);
+    teardown(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_older_rows_of_a_key),
+        cmocka_unit_test(test_older_rows_beyond_memory),
         cmocka_unit_test(test_kills_leave_a_whole_snapshot_or_nothing), /* forks: first */
         cmocka_unit_test(test_starts_empty_and_keeps_what_was_applied),
         cmocka_unit_test(test_what_was_not_applied_is_forgotten),
@@ -734,6 +819,89 @@ static void test_a_build_without_it_says_so(void **state) {
     assert_code(key_index_open(env, &options, &index, &err), TARN_UNSUPPORTED);
     assert_non_null(strstr(err.message, "TARN_ROCKSDB"));
     test_env_done(env);
+}
+
+/* Rows of a key one by one, newest first, from the place that is found. */
+static void chain_is(fixture *f, int64_t n, const int64_t *positions, size_t count) {
+    tarn_error err = TARN_ERROR_INIT;
+    key_location newest = find_one(f, n);
+    key_chain chain = key_chain_of(newest);
+    assert_int_equal((newest.position & KEY_OLDER) != 0, count > 1);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(chain.at.file >= 0);
+        assert_int_equal(chain.at.position & ~KEY_OLDER, positions[i]);
+        assert_ok(key_index_older(f->index, &chain, &err));
+    }
+    assert_int_equal(chain.at.file, -1);
+}
+
+/* Goal: of a key with several rows all are found, after a close, a discard and a removal too, and
+ * rows that go round end. Method: a key of three rows beside one of one row. */
+static void test_older_rows_of_a_key(void **state) {
+    fixture f;
+    tarn_error err = TARN_ERROR_INIT;
+    (void)state;
+    setup(&f);
+    open_index(&f);
+    int32_t file = file_number(&f, 1);
+    char texts[2][24];
+    tarn_str keys[3] = {number_key(texts[0], 1), number_key(texts[1], 2), STR_NULL};
+    keys[2] = keys[0];
+    const key_location at[3] = {{file, 10}, {file, 20}, {file, 30}};
+    key_location before[3];
+    assert_ok(key_index_add(f.index, keys, at, 3, before, &err));
+    assert_int_equal(before[0].file, -1);
+    assert_int_equal(before[1].file, -1);
+    assert_int_equal(before[2].file, file); /* of the list itself */
+    assert_int_equal(before[2].position, 10);
+    assert_ok(key_index_put_older(f.index, keys[0], at[2], before[2], &err));
+    apply(&f, 1);
+    close_index(&f);
+    open_index(&f);
+    const key_location newest = {file, 40};
+    assert_ok(key_index_add(f.index, keys, &newest, 1, before, &err));
+    assert_int_equal(before[0].position & ~KEY_OLDER, 30);
+    assert_ok(key_index_put_older(f.index, keys[0], newest, before[0], &err));
+    chain_is(&f, 1, (const int64_t[]){40, 30, 10}, 3);
+    chain_is(&f, 2, (const int64_t[]){20}, 1);
+    assert_code(key_index_put_older(f.index, keys[0], newest, at[1], &err), TARN_CORRUPT);
+    assert_ok(key_index_discard(f.index, &err));
+    chain_is(&f, 1, (const int64_t[]){30, 10}, 2);
+    assert_ok(key_index_put_older(f.index, keys[0], at[0], at[2], &err)); /* round and round */
+    chain_is(&f, 1, (const int64_t[]){10, 30}, 2);
+    assert_ok(key_index_remove(f.index, keys, 1, &err));
+    assert_int_equal(find_one(&f, 1).file, -1);
+    teardown(&f);
+}
+
+/* Goal: a key that comes twice in a list is seen, also where memory is written in between. */
+static void test_older_rows_beyond_memory(void **state) {
+    enum { N = 120000 };
+    fixture f;
+    tarn_error err = TARN_ERROR_INIT;
+    (void)state;
+    setup(&f);
+    open_index(&f);
+    int32_t file = file_number(&f, 1);
+    char(*texts)[24] = calloc(N, sizeof *texts);
+    tarn_str *keys = calloc(N, sizeof *keys);
+    key_location *at = calloc(N, sizeof *at);
+    key_location *before = calloc(N, sizeof *before);
+    for (size_t i = 0; i < N; i++) {
+        keys[i] = number_key(texts[i], (int64_t)(i % (N / 2)));
+        at[i] = (key_location){file, (int64_t)i};
+    }
+    assert_ok(key_index_add(f.index, keys, at, N, before, &err));
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(before[i].file, i < N / 2 ? -1 : file);
+        assert_true(i < N / 2 || before[i].position == (int64_t)i - N / 2);
+    }
+    apply(&f, 1);
+    free(texts);
+    free(keys);
+    free(at);
+    free(before);
+    teardown(&f);
 }
 
 int main(void) {
