@@ -786,9 +786,9 @@ static void test_older_rows_beyond_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kills_leave_a_whole_snapshot_or_nothing), /* forks: first */
         cmocka_unit_test(test_older_rows_of_a_key),
         cmocka_unit_test(test_older_rows_beyond_memory),
-        cmocka_unit_test(test_kills_leave_a_whole_snapshot_or_nothing), /* forks: first */
         cmocka_unit_test(test_starts_empty_and_keeps_what_was_applied),
         cmocka_unit_test(test_what_was_not_applied_is_forgotten),
         cmocka_unit_test(test_paths_and_numbers),
