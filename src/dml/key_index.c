@@ -968,12 +968,11 @@ tarn_code key_index_older(key_index *index, key_chain *c, tarn_error *err) {
     uint8_t bytes[LINK_BYTES];
     key_location next;
     TRY(find_link(index, link_key(c->at, bytes), &next, err));
-    if (c->n == c->limit) {
+    c->at = next.file < 0 || same_place(next, c->mark) ? (key_location){-1, 0} : next;
+    if (++c->n == c->limit) {
         c->mark = c->at;
         c->limit *= 2;
     }
-    c->n++;
-    c->at = next.file < 0 || same_place(next, c->mark) ? (key_location){-1, 0} : next;
 done:
     return code;
 }
