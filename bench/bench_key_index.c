@@ -3,11 +3,10 @@
  *     bench_key_index FOLDER [million keys] [million upserts] [MiB of memory] [rows per checkpoint]
  *
  * Fills an index of the folder with keys in the order of a shuffled table, as where a table is read
- * (each is looked for before it is put), then upserts keys drawn
- * at random from all of them (find, then put), in batches of 65,536 and checkpoints of a million.
- * Three
- * rounds: the first pays for compacting what the fill left. Says rows a second and the largest
- * resident size; every found location is checked. */
+ * (each is looked for before it is put), then upserts keys drawn at random from all of them (find,
+ * then put), in batches of 65,536 and checkpoints of a million. Three rounds: the first pays for
+ * compacting what the fill left. Says rows a second and the largest resident size; every found
+ * location is checked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -16,6 +16,7 @@
  *   00 'p' path        the number of a data file
  *   01 key             location: file and position as varints
  *   02 file position   of a row whose key has older rows: location of the next older one
+ *                      (dml/key_index_older.c)
  *
  * Memory: three sixteenths of the budget are for changes that wait, three eighths for blocks,
  * indexes and filters (all in the block cache), the rest for write buffers, for what compaction and
@@ -25,8 +26,7 @@
 #ifdef TARN_ROCKSDB
 #include "base/num.h"
 #include "base/pool.h"
-#include "dml/key_layers.h"
-#include "dml/rocksdb_calls.h"
+#include "dml/key_index_int.h"
 #include "iceberg/metadata.h"
 
 #define DEFAULT_MEMORY  ((size_t)128 << 20)
@@ -44,33 +44,6 @@
 #define KEY_STATE    STR("\0\0")
 #define KEY_IDENTITY STR("\0i")
 #define FILE_PREFIX  'f'
-
-struct key_index {
-    tarn_env *env;
-    char *dir;
-    char *pending_path; /* of a sorted file in the making */
-    tarn_buf identity;
-    bool scratch;
-    size_t memory_bytes;
-    rocksdb_t *db;
-    rocksdb_column_family_handle_t *family;
-    rocksdb_options_t *options;
-    rocksdb_cache_t *cache;
-    rocksdb_readoptions_t *read_options;
-    rocksdb_writeoptions_t *write_options;
-    bool failed; /* something: nothing more is written, since RocksDB ends the process at times
-                    where a file that failed is written to again */
-    int64_t snapshot_id;
-    int32_t next_file;
-    int32_t dirty;     /* RocksDB holds changes of this many steps that did not settle */
-    int32_t unwritten; /* snapshots that only memory knows */
-    key_overlay files; /* path -> number, not yet in RocksDB */
-    int32_t first_new; /* number of the first of them: the others follow */
-    key_layers layers; /* key -> location */
-    tarn_buf probe;    /* keys with their prefix */
-    key_item *items;   /* keys that only RocksDB may know */
-    size_t cap_items;
-};
 
 static tarn_code fail(key_index *index, char **text, const char *what, tarn_error *err) {
     tarn_str t = str_of(*text);
@@ -174,8 +147,8 @@ static tarn_code destroy_db(key_index *index, tarn_error *err) {
 }
 
 /* One value, copied; *found false: there is none. */
-static tarn_code get_value(key_index *index, tarn_str key, tarn_buf *out, bool *found,
-                           tarn_error *err) {
+tarn_code key_index_value(key_index *index, tarn_str key, tarn_buf *out, bool *found,
+                          tarn_error *err) {
     tarn_code code = TARN_OK;
     char *text = NULL;
     rocksdb_pinnableslice_t *value = rocksdb()->get_pinned_cf(
@@ -226,6 +199,7 @@ static tarn_code start_empty(key_index *index, tarn_error *err) {
     tarn_code code = TARN_OK;
     index->snapshot_id = TARN_NO_SNAPSHOT;
     index->failed = false;
+    index->bare = true;
     index->dirty = 0;
     index->unwritten = 0;
     layers_release(&index->layers);
@@ -244,7 +218,7 @@ static tarn_code read_state(key_index *index, const char **why, tarn_error *err)
     bool found;
     tarn_buf value;
     buf_init(&value, index->env, 0);
-    TRY(get_value(index, KEY_IDENTITY, &value, &found, err));
+    TRY(key_index_value(index, KEY_IDENTITY, &value, &found, err));
     *why = "";
     if (!found) {
         goto done;
@@ -253,7 +227,7 @@ static tarn_code read_state(key_index *index, const char **why, tarn_error *err)
     if (!str_eq(buf_str(&value), buf_str(&index->identity))) {
         goto done;
     }
-    TRY(get_value(index, KEY_STATE, &value, &found, err));
+    TRY(key_index_value(index, KEY_STATE, &value, &found, err));
     *why = "its state is damaged";
     if (!found || value.len != STATE_BYTES || value.data[0] > 1) {
         goto done;
@@ -439,6 +413,7 @@ static tarn_code write_batch(key_index *index, const key_overlay *rows, tarn_err
     }
     batch_overlay(batch, &index->files);
     batch_overlay(batch, rows);
+    index->bare = index->bare && rows->n == 0;
     rocksdb()->write(index->db, index->write_options, batch, &text);
     if (text != NULL) {
         code = fail(index, &text, "writing", err);
@@ -539,6 +514,7 @@ static tarn_code write_sorted(key_index *index, const key_overlay *changes, bool
     write_state(index, dirty, dirty ? TARN_NO_SNAPSHOT : index->snapshot_id, state);
     TRY(fill_sorted(index, changes, writer, state, err));
     rocksdb()->ingestexternalfileoptions_set_move_files(ingest, 1);
+    index->bare = index->bare && changes->n == 0;
     rocksdb()->ingest_external_file_cf(index->db, index->family, &path, 1, ingest, &text);
     if (text != NULL) {
         code = fail(index, &text, "taking in changes", err);
@@ -695,16 +671,15 @@ done:
     return code;
 }
 
-/* held: bytes of all layers but now. */
-static bool has_room(const key_index *index, size_t held, size_t key_len) {
+bool key_index_has_room(const key_index *index, size_t held, size_t key_len) {
     const key_overlay *now = &index->layers.now;
     return held + now->n == 0 || held + overlay_bytes_with(now, key_len) <= share_of(index);
 }
 
-static tarn_code set_one(key_index *index, tarn_str key, key_location location, size_t *held,
-                         tarn_error *err) {
+tarn_code key_index_set(key_index *index, tarn_str key, key_location location, size_t *held,
+                        tarn_error *err) {
     tarn_code code = TARN_OK;
-    while (!has_room(index, *held, key.len)) {
+    while (!key_index_has_room(index, *held, key.len)) {
         TRY(make_room(index, err));
         *held = layers_held_bytes(&index->layers);
     }
@@ -722,15 +697,15 @@ static tarn_code set_keys(key_index *index, const tarn_str *keys, const key_loca
     for (size_t i = 0; i < n; i++) {
         tarn_str key = str_make(index->probe.data + at, keys[i].len + 1);
         at += key.len;
-        TRY(set_one(index, key, locations != NULL ? locations[i] : (key_location){-1, 0}, &held,
-                    err));
+        TRY(key_index_set(index, key, locations != NULL ? locations[i] : (key_location){-1, 0},
+                          &held, err));
     }
 done:
     return code;
 }
 
-static tarn_code check_locations(const key_index *index, const key_location *locations, size_t n,
-                                 tarn_error *err) {
+tarn_code key_index_check_locations(const key_index *index, const key_location *locations, size_t n,
+                                    tarn_error *err) {
     for (size_t i = 0; i < n; i++) {
         if (locations[i].file < 0 || locations[i].file >= index->next_file ||
             locations[i].position < 0) {
@@ -744,7 +719,7 @@ static tarn_code check_locations(const key_index *index, const key_location *loc
 
 tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_location *locations,
                         size_t n, tarn_error *err) {
-    tarn_code code = check_locations(index, locations, n, err);
+    tarn_code code = key_index_check_locations(index, locations, n, err);
     return code == TARN_OK ? set_keys(index, keys, locations, n, err) : code;
 }
 
@@ -761,8 +736,8 @@ typedef struct find_work {
     key_location *out;
 } find_work;
 
-static tarn_code read_location(const key_index *index, tarn_str value, key_location *out,
-                               tarn_error *err) {
+tarn_code key_index_read_location(const key_index *index, tarn_str value, key_location *out,
+                                  tarn_error *err) {
     const uint8_t *p = (const uint8_t *)value.data;
     const uint8_t *end = p + value.len;
     uint64_t file;
@@ -803,7 +778,7 @@ static tarn_code find_some(const find_work *w, const key_item *items, size_t n, 
             size_t len;
             const char *value = rocksdb()->pinnableslice_value(values[i], &len);
             if (code == TARN_OK) {
-                code = read_location(w->index, str_make(value, len), out, err);
+                code = key_index_read_location(w->index, str_make(value, len), out, err);
             }
             rocksdb()->pinnableslice_destroy(values[i]);
         }
@@ -851,6 +826,8 @@ tarn_code key_index_find(key_index *index, const tarn_str *keys, size_t n, key_l
         at += key.len;
         if (e != NULL) {
             out[i] = (key_location){e->file, e->position};
+        } else if (index->bare) {
+            out[i] = (key_location){-1, 0};
         } else {
             key_item_set(&index->items[left++], key, (uint32_t)i);
         }
@@ -862,116 +839,6 @@ tarn_code key_index_find(key_index *index, const tarn_str *keys, size_t n, key_l
         TRY(find_chunk(&work, 0, err));
     } else if (chunks > 1) {
         TRY(pool_for(index->env, chunks, find_chunk, &work, err));
-    }
-done:
-    return code;
-}
-
-/* ---- rows that come from the table ---- */
-
-/* Adds keys whose places are found, up to where memory has to be written first: what is written is
- * found anew. */
-static tarn_code add_found(key_index *index, const tarn_str *keys, const key_location *locations,
-                           size_t n, key_location *before, size_t *n_added, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    size_t held = layers_held_bytes(&index->layers);
-    size_t at = 0;
-    size_t i = 0;
-    for (; i < n; i++) {
-        tarn_str key = str_make(index->probe.data + at, keys[i].len + 1);
-        at += key.len;
-        if (i > 0 && !has_room(index, held, key.len)) {
-            break;
-        }
-        const overlay_entry *e = overlay_find(&index->layers.now, key);
-        if (e != NULL) {
-            before[i] = (key_location){e->file, e->position};
-        }
-        TRY(set_one(index, key, locations[i], &held, err));
-    }
-    *n_added = i;
-done:
-    return code;
-}
-
-tarn_code key_index_add(key_index *index, const tarn_str *keys, const key_location *locations,
-                        size_t n, key_location *before, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    TRY(check_locations(index, locations, n, err));
-    for (size_t at = 0; at < n;) {
-        size_t added = 0;
-        TRY(key_index_find(index, keys + at, n - at, before + at, err));
-        TRY(add_found(index, keys + at, locations + at, n - at, before + at, &added, err));
-        at += added;
-    }
-done:
-    return code;
-}
-
-#define LINK_BYTES 13
-static tarn_str link_key(key_location at, uint8_t out[LINK_BYTES]) {
-    uint32_t file = __builtin_bswap32((uint32_t)at.file);
-    uint64_t position = __builtin_bswap64((uint64_t)(at.position & ~KEY_OLDER));
-    out[0] = 2;
-    memcpy(out + 1, &file, 4);
-    memcpy(out + 5, &position, 8);
-    return str_make(out, LINK_BYTES);
-}
-
-static tarn_code find_link(key_index *index, tarn_str key, key_location *out, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    bool found;
-    tarn_buf value;
-    const overlay_entry *e = layers_find(&index->layers, key);
-    buf_init(&value, index->env, 0);
-    *out = (key_location){-1, 0};
-    if (e != NULL) {
-        *out = (key_location){e->file, e->position};
-        goto done;
-    }
-    TRY(get_value(index, key, &value, &found, err));
-    if (found) {
-        TRY(read_location(index, buf_str(&value), out, err));
-    }
-done:
-    buf_release(&value);
-    return code;
-}
-
-static bool same_place(key_location a, key_location b) {
-    return a.file == b.file && ((a.position ^ b.position) & ~KEY_OLDER) == 0;
-}
-
-tarn_code key_index_put_older(key_index *index, tarn_str key, key_location at, key_location before,
-                              tarn_error *err) {
-    tarn_code code = TARN_OK;
-    uint8_t bytes[LINK_BYTES];
-    key_location known;
-    size_t held = layers_held_bytes(&index->layers);
-    tarn_str link = link_key(at, bytes);
-    TRY(check_locations(index, &before, 1, err));
-    TRY(find_link(index, link, &known, err));
-    if (known.file >= 0 && !same_place(known, before)) {
-        code = err_set(err, TARN_CORRUPT, "key index %s: a row has two older ones of its key",
-                       index->dir);
-        goto done;
-    }
-    TRY(set_one(index, link, before, &held, err));
-    at.position |= KEY_OLDER;
-    TRY(key_index_put(index, &key, &at, 1, err));
-done:
-    return code;
-}
-
-tarn_code key_index_older(key_index *index, key_chain *c, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    uint8_t bytes[LINK_BYTES];
-    key_location next;
-    TRY(find_link(index, link_key(c->at, bytes), &next, err));
-    c->at = next.file < 0 || same_place(next, c->mark) ? (key_location){-1, 0} : next;
-    if (++c->n == c->limit) {
-        c->mark = c->at;
-        c->limit *= 2;
     }
 done:
     return code;
@@ -994,9 +861,9 @@ tarn_code key_index_file_number(key_index *index, tarn_str path, int32_t *out, t
         *out = e->file;
         goto done;
     }
-    TRY(get_value(index, buf_str(&key), &value, &found, err));
+    TRY(key_index_value(index, buf_str(&key), &value, &found, err));
     if (found) {
-        TRY(read_location(index, buf_str(&value), &location, err));
+        TRY(key_index_read_location(index, buf_str(&value), &location, err));
     } else if (index->next_file == INT32_MAX) {
         code = err_set(err, TARN_LIMIT, "key index %s: more than %d data files", index->dir,
                        INT32_MAX);

@@ -71,14 +71,15 @@ tarn_code key_index_add(key_index *index, const tarn_str *keys, const key_locati
 tarn_code key_index_put_older(key_index *index, tarn_str key, key_location at, key_location before,
                               tarn_error *err) TARN_MUST_USE;
 /* Rows of a key, newest first. Begins with the place that was found; ends, with file -1, also where
- * they go round: a data file that left the table may have come back. */
+ * they go round: a data file that left the table may have come back. Some are told twice then. */
 typedef struct key_chain {
     key_location at;
+    key_location newest;
     key_location mark; /* seen before; moves on with every power of two */
     uint64_t n, limit;
 } key_chain;
 static inline key_chain key_chain_of(key_location newest) {
-    return (key_chain){newest, newest, 0, 1};
+    return (key_chain){newest, newest, newest, 0, 1};
 }
 tarn_code key_index_older(key_index *index, key_chain *c, tarn_error *err) TARN_MUST_USE;
 /* Everything since the last step or apply is a step now. LIMIT: KEY_INDEX_STEPS wait. */

@@ -4,8 +4,9 @@
  * Invariants: 1 an index stands for a snapshot of the branch; where that is not its head, the files
  * that came since are read, and where it can't be told which ones those are, all of them (B35's
  * kin: expired, rolled back, another number of writers); 2 what a checkpoint changes in the indexes
- * settles with its snapshot, or is discarded; 3 of a key that the table holds more than once all rows
- * are known (key_index_older): looked for where files are read, as a stream makes none itself. */
+ * settles with its snapshot, or is discarded; 3 of a key that the table holds more than once all
+ * rows are known (key_index_older): looked for where files are read, as a stream makes none itself.
+ */
 #ifndef SINK_KEYS_H
 #define SINK_KEYS_H
 

@@ -1,0 +1,54 @@
+/* dml/key_index_int.h - what the files of the key index share. */
+#ifndef DML_KEY_INDEX_INT_H
+#define DML_KEY_INDEX_INT_H
+
+#ifdef TARN_ROCKSDB
+#include "base/buf.h"
+#include "dml/key_index.h"
+#include "dml/key_layers.h"
+#include "dml/rocksdb_calls.h"
+
+struct key_index {
+    tarn_env *env;
+    char *dir;
+    char *pending_path; /* of a sorted file in the making */
+    tarn_buf identity;
+    bool scratch;
+    size_t memory_bytes;
+    rocksdb_t *db;
+    rocksdb_column_family_handle_t *family;
+    rocksdb_options_t *options;
+    rocksdb_cache_t *cache;
+    rocksdb_readoptions_t *read_options;
+    rocksdb_writeoptions_t *write_options;
+    bool failed; /* something: nothing more is written, since RocksDB ends the process at times
+                    where a file that failed is written to again */
+    bool bare;   /* RocksDB knows no key: it is not asked for one */
+    int64_t snapshot_id;
+    int32_t next_file;
+    int32_t dirty;     /* RocksDB holds changes of this many steps that did not settle */
+    int32_t unwritten; /* snapshots that only memory knows */
+    key_overlay files; /* path -> number, not yet in RocksDB */
+    int32_t first_new; /* number of the first of them: the others follow */
+    key_layers layers; /* key -> location */
+    tarn_buf probe;    /* keys with their prefix */
+    key_item *items;   /* keys that only RocksDB may know */
+    size_t cap_items;
+};
+
+/* One value of RocksDB, copied; *found false: there is none. */
+tarn_code key_index_value(key_index *index, tarn_str key, tarn_buf *out, bool *found,
+                          tarn_error *err) TARN_MUST_USE;
+tarn_code key_index_read_location(const key_index *index, tarn_str value, key_location *out,
+                                  tarn_error *err) TARN_MUST_USE;
+/* INVALID: a location in no numbered file. */
+tarn_code key_index_check_locations(const key_index *index, const key_location *locations, size_t n,
+                                    tarn_error *err) TARN_MUST_USE;
+/* Whether memory holds one more key; held: bytes of all layers but now. */
+bool key_index_has_room(const key_index *index, size_t held, size_t key_len);
+/* Sets an entry, by its key with the prefix; writes what waits where memory does not hold it. */
+tarn_code key_index_set(key_index *index, tarn_str key, key_location location, size_t *held,
+                        tarn_error *err) TARN_MUST_USE;
+
+#endif
+#endif
