@@ -676,14 +676,12 @@ bool key_index_has_room(const key_index *index, size_t held, size_t key_len) {
     return held + now->n == 0 || held + overlay_bytes_with(now, key_len) <= share_of(index);
 }
 
-tarn_code key_index_set(key_index *index, tarn_str key, key_location location, size_t *held,
-                        tarn_error *err) {
+tarn_code key_index_reserve(key_index *index, size_t key_len, size_t *held, tarn_error *err) {
     tarn_code code = TARN_OK;
-    while (!key_index_has_room(index, *held, key.len)) {
+    while (!key_index_has_room(index, *held, key_len)) {
         TRY(make_room(index, err));
         *held = layers_held_bytes(&index->layers);
     }
-    TRY(overlay_set(&index->layers.now, key, location, err));
 done:
     return code;
 }
@@ -697,8 +695,9 @@ static tarn_code set_keys(key_index *index, const tarn_str *keys, const key_loca
     for (size_t i = 0; i < n; i++) {
         tarn_str key = str_make(index->probe.data + at, keys[i].len + 1);
         at += key.len;
-        TRY(key_index_set(index, key, locations != NULL ? locations[i] : (key_location){-1, 0},
-                          &held, err));
+        TRY(key_index_reserve(index, key.len, &held, err));
+        TRY(overlay_set(&index->layers.now, key,
+                        locations != NULL ? locations[i] : (key_location){-1, 0}, err));
     }
 done:
     return code;

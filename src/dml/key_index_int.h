@@ -46,9 +46,9 @@ tarn_code key_index_check_locations(const key_index *index, const key_location *
                                     tarn_error *err) TARN_MUST_USE;
 /* Whether memory holds one more key; held: bytes of all layers but now. */
 bool key_index_has_room(const key_index *index, size_t held, size_t key_len);
-/* Sets an entry, by its key with the prefix; writes what waits where memory does not hold it. */
-tarn_code key_index_set(key_index *index, tarn_str key, key_location location, size_t *held,
-                        tarn_error *err) TARN_MUST_USE;
+/* Room for it in `now`: writes what waits where there is none. */
+tarn_code key_index_reserve(key_index *index, size_t key_len, size_t *held,
+                            tarn_error *err) TARN_MUST_USE;
 
 #endif
 #endif

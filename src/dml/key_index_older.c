@@ -22,11 +22,8 @@ static tarn_code add_found(key_index *index, const tarn_str *keys, const key_loc
         if (i > 0 && !key_index_has_room(index, held, key.len)) {
             break;
         }
-        const overlay_entry *e = overlay_find(&index->layers.now, key);
-        if (e != NULL) {
-            before[i] = (key_location){e->file, e->position};
-        }
-        TRY(key_index_set(index, key, locations[i], &held, err));
+        TRY(key_index_reserve(index, key.len, &held, err));
+        TRY(overlay_swap(&index->layers.now, key, locations[i], &before[i], err));
     }
     *n_added = i;
 done:
@@ -97,7 +94,8 @@ tarn_code key_index_put_older(key_index *index, tarn_str key, key_location at, k
                        index->dir);
         goto done;
     }
-    TRY(key_index_set(index, link, before, &held, err));
+    TRY(key_index_reserve(index, link.len, &held, err));
+    TRY(overlay_set(&index->layers.now, link, before, err));
     at.position |= KEY_OLDER;
     TRY(key_index_put(index, &key, &at, 1, err));
 done:

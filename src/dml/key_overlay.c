@@ -133,6 +133,12 @@ static tarn_code make_room(key_overlay *o, size_t key_len, tarn_error *err) {
 }
 
 tarn_code overlay_set(key_overlay *o, tarn_str key, key_location location, tarn_error *err) {
+    key_location before;
+    return overlay_swap(o, key, location, &before, err);
+}
+
+tarn_code overlay_swap(key_overlay *o, tarn_str key, key_location location, key_location *before,
+                       tarn_error *err) {
     tarn_code code = TARN_OK;
     uint32_t hash = overlay_hash(key);
     overlay_entry *e;
@@ -140,6 +146,7 @@ tarn_code overlay_set(key_overlay *o, tarn_str key, key_location location, tarn_
     size_t at = find_slot(o, key, hash);
     if (o->slots[at] != 0) {
         e = &o->entries[o->slots[at] - 1];
+        *before = (key_location){e->file, e->position};
     } else {
         e = &o->entries[o->n++];
         e->at = (uint32_t)o->n_bytes;

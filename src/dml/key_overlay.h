@@ -34,6 +34,9 @@ uint32_t overlay_hash(tarn_str key);
 const overlay_entry *overlay_find_hashed(const key_overlay *o, tarn_str key, uint32_t hash);
 tarn_code overlay_set(key_overlay *o, tarn_str key, key_location location,
                       tarn_error *err) TARN_MUST_USE;
+/* The same; *before: what was said, untouched where nothing was. */
+tarn_code overlay_swap(key_overlay *o, tarn_str key, key_location location, key_location *before,
+                       tarn_error *err) TARN_MUST_USE;
 static inline tarn_str overlay_key(const key_overlay *o, const overlay_entry *e) {
     return str_make(o->bytes + e->at, e->len);
 }
