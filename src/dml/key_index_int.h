@@ -8,6 +8,8 @@
 #include "dml/key_layers.h"
 #include "dml/rocksdb_calls.h"
 
+#include <stdatomic.h>
+
 struct key_index {
     tarn_env *env;
     char *dir;
@@ -21,9 +23,9 @@ struct key_index {
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_options;
     rocksdb_writeoptions_t *write_options;
-    bool failed; /* something: nothing more is written, since RocksDB ends the process at times
-                    where a file that failed is written to again */
-    bool bare;   /* RocksDB knows no key: it is not asked for one */
+    atomic_bool failed; /* something: nothing more is written, since RocksDB ends the process at
+                    times where a file that failed is written to again */
+    bool bare;          /* RocksDB knows no key: it is not asked for one */
     int64_t snapshot_id;
     int32_t next_file;
     int32_t dirty;     /* RocksDB holds changes of this many steps that did not settle */

@@ -59,6 +59,7 @@ tarn_code __wrap_http_start(tarn_env *env, const service_options *options, http_
 uint16_t __wrap_http_port(const http_server *server);
 void __wrap_http_stop(http_server *server);
 const char *__wrap_http_value(void *connection, bool header, const char *name);
+const char *__wrap_http_other_parameter(void *connection, const char *const *names);
 
 /* ---- the service's side ---- */
 
@@ -101,6 +102,24 @@ const char *__wrap_http_value(void *connection, bool header, const char *name) {
     for (int32_t i = 0; i < x->n_headers; i++) {
         if (str_eq_nocase(x->headers[i].name, str_of(name))) {
             return arena_str(&x->arena, x->headers[i].value).data;
+        }
+    }
+    return NULL;
+}
+
+const char *__wrap_http_other_parameter(void *connection, const char *const *names) {
+    exchange *x = connection;
+    tarn_str rest = x->query;
+    tarn_str pair;
+    size_t at;
+    while (rest.len > 0 && str_split(&rest, '&', &pair)) {
+        tarn_str name = str_find_char(pair, '=', &at) ? str_sub(pair, 0, at) : pair;
+        const char *const *known = names;
+        while (*known != NULL && !str_is(name, *known)) {
+            known++;
+        }
+        if (*known == NULL) {
+            return arena_str(&x->arena, name).data;
         }
     }
     return NULL;
