@@ -6,6 +6,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* A number below n; *random is never 0. */
+static inline uint32_t history_chance(uint64_t *random, uint32_t n) {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    return (uint32_t)(*random >> 33) % n;
+}
+
 /* How many were run; 0: the one that was asked for. */
 static inline uint64_t run_histories(void (*run)(uint64_t seed), uint64_t fallback) {
     const char *one = getenv("TARN_HISTORY_SEED");

@@ -38,10 +38,7 @@ typedef struct history {
 } history;
 
 static uint32_t chance(history *h, uint32_t n) {
-    h->random ^= h->random << 13;
-    h->random ^= h->random >> 7;
-    h->random ^= h->random << 17;
-    return (uint32_t)(h->random >> 33) % n;
+    return history_chance(&h->random, n);
 }
 
 typedef struct history_job {

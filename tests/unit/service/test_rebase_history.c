@@ -89,10 +89,7 @@ typedef struct history {
 static int late_won[COMMANDS], late_lost[COMMANDS], late_seconds; /* over all histories */
 
 static uint32_t chance(history *h, uint32_t n) {
-    h->random ^= h->random << 13;
-    h->random ^= h->random >> 7;
-    h->random ^= h->random << 17;
-    return (uint32_t)(h->random >> 33) % n;
+    return history_chance(&h->random, n);
 }
 
 /* ---- rows ---- */

@@ -52,10 +52,7 @@ typedef struct once_history {
 } once_history;
 
 static uint32_t chance(once_history *h, uint32_t n) {
-    h->random ^= h->random << 13;
-    h->random ^= h->random >> 7;
-    h->random ^= h->random << 17;
-    return (uint32_t)(h->random >> 33) % n;
+    return history_chance(&h->random, n);
 }
 
 static int64_t tell_time(void *ctx) {
