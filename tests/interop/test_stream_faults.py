@@ -64,6 +64,9 @@ class Stream:
 
     def start(self):
         self.before = self.highest()
+        metrics = self.shop.path(self.command[self.command.index("--metrics") + 1])
+        if os.path.exists(metrics):
+            os.remove(metrics)  # what the start before counted says nothing of this one
         self.process = subprocess.Popen(self.command, cwd=self.shop.folder, stderr=subprocess.PIPE, text=True)
         atexit.register(self.process.kill)  # those of failed cases
 
