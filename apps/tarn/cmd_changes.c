@@ -6,13 +6,13 @@
 #include "commands.h"
 
 static struct {
-    const char *format, *output, *from, *ref, *key, *columns, *where;
-    int64_t to, limit;
+    const char *format, *output, *ref, *key, *columns, *where;
+    int64_t from, to, limit; /* from 0: the beginning */
     bool net;
 } changes_options = {.to = -1, .limit = -1};
 
 static const opt_spec CHANGES_SPECS[] = {
-    {"from", 0, OPT_TEXT, &changes_options.from, "ID",
+    {"from", 0, OPT_SNAPSHOT, &changes_options.from, "ID",
      "changes after this snapshot (default: since the table began)"},
     {"to", 0, OPT_NUMBER, &changes_options.to, "ID", "up to this snapshot (default: the newest)"},
     {"ref", 0, OPT_TEXT, &changes_options.ref, "NAME", "up to this branch or tag"},
@@ -51,7 +51,6 @@ int cmd_changes(int argc, char **argv) {
     int n;
     int status;
     int64_t rows;
-    char *end;
     tarn_table *table = NULL;
     struct ArrowArrayStream stream;
     tarn_changes_options o = TARN_CHANGES_OPTIONS_INIT;
@@ -59,13 +58,7 @@ int cmd_changes(int argc, char **argv) {
     if (n < 0) {
         return status;
     }
-    const char *from = changes_options.from;
-    if (from != NULL && strcmp(from, "start") != 0) {
-        o.from_snapshot_id = strtoll(from, &end, 10);
-        if (*end != '\0' || o.from_snapshot_id <= 0) {
-            return app_usage("--from takes the id of a snapshot, or start, not \"%s\"", from);
-        }
-    }
+    o.from_snapshot_id = changes_options.from;
     o.to_snapshot_id = changes_options.to;
     o.ref = changes_options.ref;
     o.key = changes_options.key;

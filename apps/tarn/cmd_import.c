@@ -26,7 +26,7 @@ static const opt_spec IMPORT_SPECS[] = {
     {"key-types", 0, OPT_TEXT, &import_options.key_types, "TEXT",
      "with --create: types of folder keys, \"month int, code string\"\n(default: int, long or date "
      "where all values are written so, else\nstring)"},
-    {"format-version", 0, OPT_NUMBER, &import_options.format_version, "N",
+    {"format-version", 0, OPT_COUNT, &import_options.format_version, "N",
      "with --create: of the table (default 2)"},
     {"property", 0, OPT_LIST, &import_options.properties, "KEY=VALUE",
      "with --create: of the table"},

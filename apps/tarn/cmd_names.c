@@ -29,7 +29,7 @@ static const opt_spec CREATE_SPECS[] = {
      "identifier fields (required columns), comma separated"},
     {"property", 'p', OPT_LIST, &create_options.properties, "KEY=VALUE",
      "table property; may be given several times"},
-    {"format-version", 0, OPT_NUMBER, &create_options.format_version, "N", "1, 2 or 3 (default 2)"},
+    {"format-version", 0, OPT_COUNT, &create_options.format_version, "N", "1, 2 or 3 (default 2)"},
     {"location", 0, OPT_TEXT, &create_options.location, "PATH",
      "where the table goes (default: below the warehouse)"},
 };

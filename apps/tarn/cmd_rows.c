@@ -10,10 +10,9 @@
 
 static struct {
     const char *format, *output, *columns, *where, *as_of, *ref, *metadata_table;
-    const char *from;
-    int64_t limit, snapshot_id, to, poll_ms;
+    int64_t limit, snapshot_id, from, to, poll_ms;
     bool stats, case_insensitive, no_prune, count, follow;
-} cat_options = {.limit = -1, .snapshot_id = -1, .to = -1, .poll_ms = 1000};
+} cat_options = {.limit = -1, .snapshot_id = -1, .from = -1, .to = -1, .poll_ms = 1000};
 
 static const opt_spec CAT_SPECS[] = {
     {"format", 'f', OPT_TEXT, &cat_options.format, "NAME",
@@ -30,7 +29,7 @@ static const opt_spec CAT_SPECS[] = {
     {"as-of", 0, OPT_TEXT, &cat_options.as_of, "TIME",
      "as it was at 2026-01-31T12:00:00 (UTC, or with +02:00), or at\nmilliseconds since 1970"},
     {"ref", 0, OPT_TEXT, &cat_options.ref, "NAME", "a branch or tag"},
-    {"from", 0, OPT_TEXT, &cat_options.from, "ID",
+    {"from", 0, OPT_SNAPSHOT, &cat_options.from, "ID",
      "only rows appended after this snapshot; start: since the table\nbegan"},
     {"to", 0, OPT_NUMBER, &cat_options.to, "ID", "with --from: up to this snapshot"},
     {"follow", 0, OPT_FLAG, &cat_options.follow, "",
@@ -95,10 +94,8 @@ static bool parse_time(const char *text, int64_t *ms) {
     int zone = 0;
     double second = 0;
     char *end;
-    long long number = strtoll(text, &end, 10);
-    if (*end == '\0' && end != text) {
-        *ms = number;
-        return number >= 0;
+    if (text[strspn(text, "0123456789")] == '\0') {
+        return opt_read_number(text, ms);
     }
     memset(&tm, 0, sizeof tm);
     if (sscanf(text, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &date) < 3) {
@@ -245,31 +242,17 @@ static tarn_code cat_file(const char *path) {
                                 .limit = cat_options.limit,
                                 .count = cat_options.count};
     if (cat_options.as_of != NULL || cat_options.ref != NULL || cat_options.snapshot_id >= 0 ||
-        cat_options.metadata_table != NULL || cat_options.from != NULL || cat_options.follow) {
+        cat_options.metadata_table != NULL || cat_options.from >= 0 || cat_options.follow) {
         return app_error(TARN_INVALID,
                          "%s is a single file: it has no snapshots and no metadata tables", path);
     }
     return app_print_file(path, &what);
 }
 
-/* "start" or a snapshot's id. */
-static bool parse_from(const char *text, int64_t *out) {
-    char *end;
-    if (strcmp(text, "start") == 0) {
-        *out = 0;
-        return true;
-    }
-    *out = strtoll(text, &end, 10);
-    return end != text && *end == '\0' && *out > 0;
-}
-
 /* What goes with what; an exit status, 0: fine. */
 static int check_incremental(tarn_scan_options *o) {
-    if (cat_options.from != NULL && !parse_from(cat_options.from, &o->from_snapshot_id)) {
-        return app_usage("--from takes the id of a snapshot, or start, not \"%s\"",
-                         cat_options.from);
-    }
-    if (cat_options.to >= 0 && (cat_options.from == NULL || cat_options.snapshot_id >= 0)) {
+    o->from_snapshot_id = cat_options.from;
+    if (cat_options.to >= 0 && (cat_options.from < 0 || cat_options.snapshot_id >= 0)) {
         return app_usage("--to goes with --from, and not with --snapshot-id");
     }
     if (cat_options.to >= 0) {

@@ -22,8 +22,7 @@ static const opt_spec GLOBALS[] = {
      "where new tables go (default: warehouse beside the database)"},
     {"moved", 0, OPT_TEXT, &the_app.moved, "FROM=TO",
      "read locations below FROM as if they were below TO"},
-    {"threads", 0, OPT_NUMBER, &the_app.threads, "N",
-     "worker threads (default: one per processor)"},
+    {"threads", 0, OPT_COUNT, &the_app.threads, "N", "worker threads (default: one per processor)"},
     {"no-sync", 0, OPT_FLAG, &the_app.no_sync, "", "do not wait for the disk (scratch data only)"},
     {"json", 0, OPT_FLAG, &the_app.json, "", "print JSON instead of text"},
     {"progress", 0, OPT_FLAG, &the_app.progress, "",
@@ -205,7 +204,7 @@ static void log_event(void *ctx, tarn_log_level level, const char *room, const c
 
 int app_start(void) {
     tarn_env_options options = TARN_ENV_OPTIONS_INIT;
-    options.threads = the_app.threads > 0 && the_app.threads < 1024 ? (uint32_t)the_app.threads : 0;
+    options.threads = (uint32_t)the_app.threads;
     options.log = log_event;
     tarn_code code = tarn_env_new(&options, &the_app.env, &the_app.err);
     if (code != TARN_OK) {

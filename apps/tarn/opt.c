@@ -67,8 +67,39 @@ static bool flag_value(const char *text, bool *out) {
     return *out || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
 }
 
-const char *opt_store(const opt_spec *spec, const char *text, opt_origin from) {
+bool opt_read_number(const char *text, int64_t *out) {
     char *end;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
+        return false;
+    }
+    *out = number;
+    return true;
+}
+
+static const char *store_number(const opt_spec *spec, const char *text) {
+    static char why[64];
+    const int64_t most = spec->kind == OPT_COUNT ? INT32_MAX : INT64_MAX;
+    int64_t number;
+    if (opt_read_number(text, &number) && number <= most) {
+        *(int64_t *)spec->value = number;
+        return NULL;
+    }
+    snprintf(why, sizeof why, "takes a number from 0 to %lld", (long long)most);
+    return why;
+}
+
+static const char *store_snapshot(int64_t *value, const char *text) {
+    int64_t id = 0;
+    if (strcmp(text, "start") != 0 && (!opt_read_number(text, &id) || id == 0)) {
+        return "takes the id of a snapshot, or start";
+    }
+    *value = id;
+    return NULL;
+}
+
+const char *opt_store(const opt_spec *spec, const char *text, opt_origin from) {
     note_given(spec, from);
     switch (spec->kind) {
     case OPT_FLAG:
@@ -87,11 +118,10 @@ const char *opt_store(const opt_spec *spec, const char *text, opt_origin from) {
         return NULL;
     }
     case OPT_NUMBER:
-        errno = 0;
-        *(int64_t *)spec->value = strtoll(text, &end, 10);
-        return errno == 0 && end != text && *end == '\0' && *(int64_t *)spec->value >= 0
-                   ? NULL
-                   : "takes a number of 0 or more";
+    case OPT_COUNT:
+        return store_number(spec, text);
+    case OPT_SNAPSHOT:
+        return store_snapshot(spec->value, text);
     }
     return NULL;
 }

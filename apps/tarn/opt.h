@@ -11,7 +11,9 @@ typedef enum opt_kind {
     OPT_FLAG,
     OPT_TEXT,
     OPT_LIST,
-    OPT_NUMBER /* 0 or more */
+    OPT_NUMBER,  /* 0 or more, of 64 bits */
+    OPT_COUNT,   /* 0 or more, of 32 bits */
+    OPT_SNAPSHOT /* "start", which is 0, or a snapshot's id */
 } opt_kind;
 
 typedef struct opt_list {
@@ -55,6 +57,8 @@ const char *opt_nearest(const char *typed, size_t n,
 /* Where an option's value comes from; the first has the last word. */
 typedef enum opt_origin { OPT_DEFAULT = 0, OPT_COMMAND_LINE, OPT_ENVIRONMENT, OPT_FILE } opt_origin;
 opt_origin opt_from(const opt_spec *spec);
+/* Digits alone, of a number that 64 bits hold. */
+bool opt_read_number(const char *text, int64_t *out);
 /* The option of a name or letter ('\0': none), of the command or of all; NULL: there is none. */
 const opt_spec *opt_find(const opt_command *command, const char *name, size_t len, char letter);
 /* The command's options, then those of all; NULL behind the last. */

@@ -242,6 +242,8 @@ void opt_print_given(const opt_command *command,
             print_setting(spec, shown(spec, *(const char *const *)spec->value));
             break;
         case OPT_NUMBER:
+        case OPT_COUNT:
+        case OPT_SNAPSHOT:
             snprintf(number, sizeof number, "%lld", (long long)*(const int64_t *)spec->value);
             print_setting(spec, number);
             break;

@@ -504,9 +504,32 @@ def help_texts():
             equal((done.stdout.strip(), done.stderr), (want, ""))
 
 
+def numbers_out_of_range():
+    """Goal: a number that an option cannot hold is refused by name, never cut to one that it can. Method: every option of a number, of every command,
+    is given one beyond 64 bits, and those that are kept in less one beyond that."""
+    huge = "99999999999999999999"
+    with Workshop() as shop:
+        loaded(shop)
+        names = [line.split()[0] for line in shop.tarn("--help").out.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
+        options = [(name, line.split("--")[1].split()[0]) for name in names for line in shop.tarn(name, "--help").out.splitlines()
+                   if line.lstrip().startswith("-") and line.split("--")[1].split()[1:2] and line.split("--")[1].split()[1] in ("N", "ID", "MS", "SECONDS", "MIB")]
+        assert len(options) > 40 and ("changes", "from") in options and ("serve", "intake-mb") in options, options
+        for name, option in options:
+            must_refuse(shop.tarn(name, "app.events", "rows.ndjson", "--" + option, huge, check=False), "--" + option, huge)
+        for name, option, text in (("cat", "as-of", huge), ("ingest", "checkpoint-interval", huge), ("ingest", "kafka-timeout", "1e400s"),
+                                   ("ingest", "writers", "4294967297"), ("ingest", "empty-commit-every", "4294967297"),
+                                   ("ingest", "memory-mb", "17592186044417"), ("ingest", "memory-mb", "-1"), ("cat", "limit", " 1"), ("cat", "limit", "1e3"),
+                                   ("cat", "from", "0"), ("changes", "from", "12x")):
+            words = ["app.events"] + ([] if name != "ingest" else ["rows.ndjson"])
+            must_refuse(shop.tarn(name, *words, "--" + option, text, check=False), "--" + option, text)
+        must_refuse(shop.tarn("cat", "app.events", "--threads", "1025", check=False), "threads", "1025", "1024")
+        must_refuse(shop.tarn("create", "app.more", "x int", "--format-version", "4294967298", check=False), "--format-version", "4294967298")
+        equal(len(shop.cat("app.events", "--threads", "1024", "--limit", "9223372036854775807").rows), len(ROWS))
+
+
 CASES = [create_and_describe, ls_rename_drop_register, catalogs, paths_and_moved, ingest_every_format, ingest_modes, cat_options, cat_into_files, terminals,
          metadata_tables, time_travel, delete_rows, log, alter_everything, set_properties, errors_name_their_table, file_command,
-         help_texts]
+         help_texts, numbers_out_of_range]
 
 
 def main(names):
