@@ -514,6 +514,13 @@ static tarn_code read_items(text_decoder *d, const text_node *node, const text_n
 }
 
 static tarn_str key_at(const tarn_builder *keys, int64_t i) {
+    if (keys->type->kind == TARN_BOOLEAN) {
+        return bit_get(keys->values, i) ? STR("true") : STR("false");
+    }
+    if (keys->offsets == NULL) {
+        const size_t width = (size_t)type_width(keys->type);
+        return str_make(keys->values + (size_t)i * width, width);
+    }
     return str_make(keys->bytes + keys->offsets[i],
                     (size_t)(keys->offsets[i + 1] - keys->offsets[i]));
 }
@@ -552,12 +559,17 @@ static tarn_code find_duplicate(text_decoder *d, const tarn_builder *keys, int64
     return TARN_OK;
 }
 
-static tarn_code close_plain_map(text_decoder *d, const text_node *node, tarn_builder *b,
-                                 int64_t first) {
-    int64_t twice;
-    tarn_code code = find_duplicate(d, &b->children[0], first, &twice);
+/* Keys of a map are told apart, but for nested ones. */
+static tarn_code close_map(text_decoder *d, const text_node *node, tarn_builder *b, int64_t first) {
+    int64_t twice = -1;
+    const tarn_builder *keys = &b->children[0];
+    tarn_code code = type_is_nested(keys->type) ? TARN_OK : find_duplicate(d, keys, first, &twice);
+    if (code == TARN_OK && twice >= 0 && keys->type->kind == TARN_STRING) {
+        return text_bad(d, node, "key %.*s was there twice", STR_ARG(key_at(keys, twice)));
+    }
     if (code == TARN_OK && twice >= 0) {
-        return text_bad(d, node, "key %.*s was there twice", STR_ARG(key_at(b->children, twice)));
+        return text_bad(d, node, "its key number %lld was there before",
+                        (long long)(twice - first + 1));
     }
     return code == TARN_OK ? builder_close(b, d->err) : code;
 }
@@ -591,7 +603,7 @@ static tarn_code read_plain_map(text_decoder *d, const text_node *node, tarn_bui
         }
     }
     d->p++;
-    code = close_plain_map(d, node, b, first);
+    code = close_map(d, node, b, first);
 done:
     return code;
 }
@@ -608,6 +620,7 @@ static bool is_spec_map(const char *p) {
 
 static tarn_code read_spec_map(text_decoder *d, const text_node *node, tarn_builder *b) {
     bool seen[2] = {false, false};
+    const int64_t first = b->children[0].length;
     while (*d->p != '}') {
         int part = is_literal(d->p, "\"keys\"", 6) ? 0 : is_literal(d->p, "\"values\"", 8) ? 1 : -1;
         if (part < 0 || seen[part]) {
@@ -634,7 +647,7 @@ static tarn_code read_spec_map(text_decoder *d, const text_node *node, tarn_buil
         return text_bad(d, node, "a map's keys and values were not equally many");
     }
     d->p++;
-    return builder_close(b, d->err);
+    return close_map(d, node, b, first);
 }
 
 static tarn_code read_map(text_decoder *d, const text_node *node, tarn_builder *b) {

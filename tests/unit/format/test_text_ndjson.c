@@ -190,6 +190,40 @@ static void nested_values(void **state) {
         "16: column m: '}' at byte 13 stood where a member's name was expected\n");
 }
 
+/* A date is a number of days and a timestamp one of microseconds, whatever others hold of them. */
+static void years_of_any_length(void **state) {
+    (void)state;
+    check("struct<d: date, t: timestamp>",
+          "{\"d\":\"99999-01-01\",\"t\":\"99999-01-01T00:00:00\"}\n{\"d\":\"+99999-01-01\"}\n"
+          "{\"d\":\"-0005-01-01\"}\n{\"d\":\"9999999-01-01\"}\n{\"t\":\"999999-01-01T00:00:00\"}\n",
+          "{\"d\":\"+99999-01-01\",\"t\":\"+99999-01-01T00:00:00.000000\"}\n"
+          "{\"d\":\"+99999-01-01\",\"t\":null}\n{\"d\":\"-0005-01-01\",\"t\":null}\n",
+          "4: column d: \"9999999-01-01\" was not a valid date\n"
+          "5: column t: \"999999-01-01T00:00:00\" was not a valid timestamp\n");
+}
+
+/* Keys are unique whatever their type and however the map is written. */
+static void keys_of_any_type(void **state) {
+    (void)state;
+    check("struct<b: map<boolean, int>, n: map<int, int>, s: map<string, int>, "
+          "d: map<decimal(9, 2), int>, u: map<uuid, int>>",
+          "{\"s\":{\"keys\":[\"a\",\"b\",\"a\"],\"values\":[1,2,3]}}\n"
+          "{\"n\":{\"keys\":[1,1],\"values\":[2,2]}}\n"
+          "{\"d\":{\"values\":[1,2,3],\"keys\":[\"2.1\",\"2\",\"2.10\"]}}\n"
+          "{\"b\":{\"keys\":[true,false,true],\"values\":[1,2,3]}}\n"
+          "{\"u\":{\"keys\":[\"00000000-0000-0000-0000-000000000001\","
+          "\"00000000-0000-0000-0000-000000000001\"],\"values\":[1,2]}}\n"
+          "{\"b\":{\"keys\":[true,false],\"values\":[1,2]},\"n\":{\"keys\":[1,2],\"values\":[1,1]}}"
+          "\n",
+          "{\"b\":{\"keys\":[true,false],\"values\":[1,2]},\"n\":{\"keys\":[1,2],\"values\":[1,1]},"
+          "\"s\":null,\"d\":null,\"u\":null}\n",
+          "1: column s: key a was there twice\n"
+          "2: column n: its key number 2 was there before\n"
+          "3: column d: its key number 3 was there before\n"
+          "4: column b: its key number 3 was there before\n"
+          "5: column u: its key number 2 was there before\n");
+}
+
 /* Many keys are compared by a table, and so are those of a map in a map. */
 static void large_maps(void **state) {
     (void)state;
@@ -363,6 +397,8 @@ int main(void) {
         cmocka_unit_test(dates_and_times),
         cmocka_unit_test(bytes_and_booleans),
         cmocka_unit_test(nested_values),
+        cmocka_unit_test(years_of_any_length),
+        cmocka_unit_test(keys_of_any_type),
         cmocka_unit_test(large_maps),
         cmocka_unit_test(members_missing_twice_and_unknown),
         cmocka_unit_test(records_that_are_no_objects),
