@@ -75,9 +75,11 @@ typedef struct tarn_changes_options {
 /* Rows that commits inserted and deleted, in commit order, deleted ones first, as an Arrow stream:
  * the table's columns, _change_type (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER),
  * _change_ordinal (of the commit) and _commit_snapshot_id. Rows that a commit only moved to other
- * files are left out. INVALID: from is no ancestor of to, an unknown key column; NOT_FOUND: no such
- * snapshot, or one between was expired; LIMIT: one commit changed more rows than can be told from
- * moved ones. The stream as tarn_table_scan's. @since 0.2 */
+ * files are left out. INVALID: from is no ancestor of to, an unknown key column, a
+ * column of the table named as one of the three; NOT_FOUND: no such snapshot, or one between was
+ * expired (since the table began: the first; net, its rows of now are told whatever was); LIMIT:
+ * one commit changed more rows than can be told from moved ones. The stream as tarn_table_scan's.
+ * @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code
 tarn_table_changes(tarn_table *table,                   /* @borrow */
                    const tarn_changes_options *options, /* @borrow, may be NULL */

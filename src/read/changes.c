@@ -522,10 +522,15 @@ done:
 
 static tarn_code make_steps(changes *c, const tarn_snapshot *last, tarn_error *err) {
     const int64_t from = c->options.from_snapshot_id;
-    const tarn_snapshot *const *snapshots;
-    int32_t n;
-    tarn_code code =
-        history_between(&c->arena, c->options.metadata, last, from, &snapshots, &n, err);
+    const tarn_snapshot *const *snapshots = &last;
+    int32_t n = last != NULL;
+    tarn_code code = TARN_OK;
+    if (!c->options.net || from != TARN_NO_SNAPSHOT) { /* else the rows of now are all */
+        code = history_between(&c->arena, c->options.metadata, last, from, &snapshots, &n, err);
+        if (code == TARN_OK && n > 0 && from == TARN_NO_SNAPSHOT) {
+            code = history_check_first(&c->arena, c->store, snapshots[0], err);
+        }
+    }
     if (code == TARN_OK && from != TARN_NO_SNAPSHOT &&
         metadata_snapshot_by_id(c->options.metadata, from) == NULL) {
         code = err_set(err, TARN_NOT_FOUND,
@@ -544,8 +549,6 @@ static tarn_code make_steps(changes *c, const tarn_snapshot *last, tarn_error *e
         const bool last_one = i + 1 == n;
         commit_step step = {i > 0 ? snapshots[i - 1]->snapshot_id : from, snapshots[i]->snapshot_id,
                             false};
-        /* a first snapshot may only seem to be one, its ancestors having been expired: then all its
-         * rows are new to whoever reads from here on */
         step.append = step.before != TARN_NO_SNAPSHOT &&
                       snapshot_operation_of(snapshots[i]) == OPERATION_APPEND;
         if (c->options.net) {
@@ -591,6 +594,20 @@ static tarn_code choose_rows(changes *c, tarn_error *err) {
     return row_choice_init(&c->choice, &c->arena, c->whole, &asked, "changes", err);
 }
 
+/* Rows tell their columns by name. */
+static tarn_code check_names(const tarn_type *root, tarn_error *err) {
+    for (int32_t i = 0; i < CHANGE_COLUMNS; i++) {
+        const tarn_str name = change_fields[i].name;
+        if (type_child(root, name) != NULL) {
+            return err_set(err, TARN_INVALID,
+                           "the table has a column %.*s, which is what changes call one of theirs: "
+                           "they can be told when it is renamed",
+                           STR_ARG(name));
+        }
+    }
+    return TARN_OK;
+}
+
 static tarn_code prepare(changes *c, tarn_error *err) {
     const tarn_metadata *m = c->options.metadata;
     const tarn_type added = {
@@ -605,6 +622,7 @@ static tarn_code prepare(changes *c, tarn_error *err) {
         }
     }
     c->root = metadata_schema(m)->root;
+    TRY(check_names(c->root, err));
     TRY(columns_merge(&c->arena, c->root, &added, &c->whole, err));
     TRY(choose_rows(c, err));
     TRY(find_keys(c, err));

@@ -60,6 +60,26 @@ snapshot_operation snapshot_operation_of(const tarn_snapshot *snapshot) {
                                           : OPERATION_CHANGE;
 }
 
+tarn_code history_check_first(tarn_arena *arena, tarn_store *store, const tarn_snapshot *first,
+                              tarn_error *err) {
+    const tarn_manifest *manifests;
+    int32_t n;
+    bool older = snapshot_operation_of(first) == OPERATION_REPLACE;
+    tarn_code code = snapshot_manifests(arena, store, first, &manifests, &n, err);
+    for (int32_t i = 0; code == TARN_OK && i < n; i++) {
+        const tarn_manifest *m = &manifests[i];
+        older = older || m->added_snapshot_id != first->snapshot_id || m->existing_files > 0 ||
+                m->deleted_files > 0;
+    }
+    if (code == TARN_OK && older) {
+        return err_set(err, TARN_NOT_FOUND,
+                       "snapshot %lld is the oldest that is left and holds rows of expired ones: "
+                       "what came before it cannot be told, only what came after it",
+                       (long long)first->snapshot_id);
+    }
+    return code;
+}
+
 typedef struct manifest_list {
     tarn_manifest *items;
     int32_t n, cap;
@@ -71,14 +91,7 @@ static tarn_code add_manifests(tarn_arena *arena, tarn_store *store, const tarn_
     int32_t n;
     tarn_code code = snapshot_manifests(arena, store, snapshot, &manifests, &n, err);
     for (int32_t i = 0; i < n && code == TARN_OK; i++) {
-        const bool older = manifests[i].added_snapshot_id != snapshot->snapshot_id;
-        if (older && snapshot->parent_id == TARN_NO_SNAPSHOT) {
-            return err_set(err, TARN_NOT_FOUND,
-                           "snapshot %lld holds older files: its ancestors were expired, and what "
-                           "they appended cannot be told",
-                           (long long)snapshot->snapshot_id);
-        }
-        if (older || manifests[i].is_deletes) {
+        if (manifests[i].added_snapshot_id != snapshot->snapshot_id || manifests[i].is_deletes) {
             continue;
         }
         if (to->n == to->cap) {
@@ -101,6 +114,9 @@ tarn_code history_appended(tarn_arena *arena, tarn_store *store,
                            const tarn_manifest **out, int32_t *n, tarn_error *err) {
     tarn_code code = TARN_OK;
     manifest_list list = {NULL, 0, 0};
+    if (n_snapshots > 0 && snapshots[0]->parent_id == TARN_NO_SNAPSHOT) {
+        code = history_check_first(arena, store, snapshots[0], err);
+    }
     for (int32_t i = 0; i < n_snapshots && code == TARN_OK; i++) {
         switch (snapshot_operation_of(snapshots[i])) {
         case OPERATION_APPEND:

@@ -18,9 +18,14 @@ typedef enum snapshot_operation {
 } snapshot_operation;
 snapshot_operation snapshot_operation_of(const tarn_snapshot *snapshot);
 
+/* first, a snapshot without a parent, begins the table: it holds what it wrote itself alone.
+ * NOT_FOUND: it only seems to, its ancestors having been expired. */
+tarn_code history_check_first(tarn_arena *arena, tarn_store *store, const tarn_snapshot *first,
+                              tarn_error *err) TARN_MUST_USE;
+
 /* The manifests that these snapshots added, oldest first; their entries that are ADDED by the
  * manifest's snapshot are what was appended. Replacing snapshots add no rows; INVALID: one that
- * changes rows. */
+ * changes rows; as history_check_first. */
 tarn_code history_appended(tarn_arena *arena, tarn_store *store,
                            const tarn_snapshot *const *snapshots, int32_t n_snapshots,
                            const tarn_manifest **out, int32_t *n, tarn_error *err) TARN_MUST_USE;
