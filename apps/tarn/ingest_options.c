@@ -111,7 +111,8 @@ const opt_command ingest_command = {
     "write rows of files, folders, standard input or Kafka into a table",
     "Files may be NDJSON, CSV (both also gzip or zstd compressed), Parquet or Avro. A folder gives "
     "each of its files once, when it has its name: write it as .name, _name, name.tmp or name.part "
-    "and rename it; folders in it are passed over. Rows are committed at checkpoints; whatever "
+    "and rename it; what comes into it later is not read, and told. Folders in it are passed over. "
+    "Rows are committed at checkpoints; whatever "
     "happens, the table holds every "
     "committed row once and nothing of the rest.\n\n"
     "With --state, what was read is remembered together with what was committed: the same command "

@@ -2,8 +2,9 @@
  * among those that are there.
  *
  * A file is taken when it has its name: whoever writes it does so under another one first, with a
- * dot or an underscore in front or .tmp or .part behind, and renames it. Names that are gone from
- * the folder are forgotten, so what is remembered stays as small as the folder. */
+ * dot or an underscore in front or .tmp or .part behind, and renames it. One that has another size
+ * later is told of, once. Names that are gone from the folder are forgotten, so what is remembered
+ * stays as small as the folder. */
 #include "source/source_int.h"
 
 #include <stdlib.h>
@@ -22,14 +23,34 @@ void folder_release(source_folder *f) {
     arena_release(&f->waiting_arena);
 }
 
-tarn_code folder_note_done(source_folder *f, tarn_str name, tarn_error *err) {
-    tarn_str kept = arena_str(&f->arena, name);
-    return kept.data != NULL && map_put(&f->done, kept, NULL) != NULL ? TARN_OK : err_nomem(err);
+static tarn_code put_done(tarn_map *done, tarn_str kept, int64_t size, tarn_error *err) {
+    map_entry *entry = kept.data != NULL ? map_put(done, kept, NULL) : NULL;
+    if (entry == NULL) {
+        return err_nomem(err);
+    }
+    entry->value.i64 = size;
+    return TARN_OK;
+}
+
+tarn_code folder_note_done(source_folder *f, tarn_str name, int64_t size, tarn_error *err) {
+    return put_done(&f->done, arena_str(&f->arena, name), size, err);
 }
 
 static bool is_complete(tarn_str name) {
     return name.len > 0 && name.data[0] != '.' && name.data[0] != '_' &&
            !str_ends_with(name, STR(".tmp")) && !str_ends_with(name, STR(".part"));
+}
+
+/* What size of a file that was read is remembered, when it has this one. */
+static int64_t look_again(const source_folder *f, tarn_str name, int64_t read, int64_t now) {
+    if (read < 0 || read == now) {
+        return read;
+    }
+    env_log(f->env, TARN_LOG_WARN, "source", "folder",
+            "file %s/%.*s has %lld bytes now and had %lld when it was read: what changed in it is "
+            "not read, as each file of a folder is read once",
+            f->path, STR_ARG(name), (long long)now, (long long)read);
+    return -1;
 }
 
 typedef struct listing {
@@ -47,13 +68,14 @@ static tarn_code on_name(void *ctx, tarn_str name, const store_stat_info *info, 
     if (info == NULL || !is_complete(name)) {
         return TARN_OK;
     }
-    bool done = map_find(&l->folder->done, name) != NULL;
-    tarn_str kept = arena_str(done ? &l->kept_arena : &l->arena, name);
+    const map_entry *done = map_find(&l->folder->done, name);
+    tarn_str kept = arena_str(done != NULL ? &l->kept_arena : &l->arena, name);
     if (kept.data == NULL) {
         return err_nomem(err);
     }
-    if (done) {
-        return map_put(&l->kept, kept, NULL) != NULL ? TARN_OK : err_nomem(err);
+    if (done != NULL) {
+        return put_done(&l->kept, kept,
+                        look_again(l->folder, name, done->value.i64, info->size_bytes), err);
     }
     if (l->n == l->cap) {
         size_t cap = l->cap > 0 ? l->cap * 2 : 64;

@@ -492,7 +492,7 @@ static tarn_code end_file(source_input *in, tarn_error *err) {
     tarn_code code = TARN_OK;
     bool again = in->setup->follow && in->kind == INPUT_FILE;
     if (in->kind == INPUT_FOLDER) {
-        code = folder_note_done(&in->folder, in->name, err);
+        code = folder_note_done(&in->folder, in->name, in->size, err);
     }
     if (code != TARN_OK) {
         return code;
@@ -636,6 +636,12 @@ void input_put(const source_input *in, json_writer *w) {
             put_name(w, in->folder.done.entries[i].key);
         }
         json_end_array(w);
+        json_put_name(w, STR("sizes-done"));
+        json_put_array(w);
+        for (size_t i = 0; i < in->folder.done.count; i++) {
+            json_put_i64(w, in->folder.done.entries[i].value.i64);
+        }
+        json_end_array(w);
         if (in->file != NULL) {
             json_put_name(w, STR("file"));
             put_name(w, in->name);
@@ -663,13 +669,20 @@ static tarn_code seek_folder(source_input *in, const json_value *offsets, tarn_e
     tarn_code code = TARN_OK;
     tarn_str name;
     const json_value *done = json_get(offsets, "files-done");
+    const json_value *sizes = json_get(offsets, "sizes-done"); /* not in older offsets */
+    const json_value *size_at = sizes != NULL ? sizes->first : NULL;
     for (const json_value *v = done != NULL ? done->first : NULL; v != NULL; v = v->next) {
+        int64_t size = -1;
         TRY(input_read_name(&in->names, v, &name, err));
         if (name.data == NULL) {
             return err_set(err, TARN_INVALID, "the offsets of %s name a file that is no text",
                            in->path);
         }
-        TRY(folder_note_done(&in->folder, name, err));
+        if (size_at != NULL) {
+            (void)json_i64(size_at, &size);
+            size_at = size_at->next;
+        }
+        TRY(folder_note_done(&in->folder, name, size, err));
     }
     TRY(input_read_name(&in->names, json_get(offsets, "file"), &name, err));
     if (name.data != NULL) {

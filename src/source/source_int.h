@@ -32,7 +32,7 @@ typedef struct source_folder {
     tarn_env *env;
     const char *path;
     tarn_arena arena; /* names done */
-    tarn_map done;
+    tarn_map done;    /* name to the size it was read with; -1: not told, or told of */
     tarn_arena waiting_arena;
     tarn_str *waiting; /* names to read, sorted */
     int32_t n_waiting;
@@ -41,7 +41,9 @@ typedef struct source_folder {
 
 void folder_init(source_folder *f, tarn_env *env, const char *path);
 void folder_release(source_folder *f);
-tarn_code folder_note_done(source_folder *f, tarn_str name, tarn_error *err) TARN_MUST_USE;
+/* size -1: not known. */
+tarn_code folder_note_done(source_folder *f, tarn_str name, int64_t size,
+                           tarn_error *err) TARN_MUST_USE;
 /* The next complete file's name, listing anew when all known ones were given; data NULL: none. */
 tarn_code folder_next(source_folder *f, tarn_str *name, tarn_error *err) TARN_MUST_USE;
 

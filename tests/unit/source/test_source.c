@@ -25,6 +25,8 @@ typedef struct fixture {
     tarn_buf rejects;
     source_options options;
     tarn_file_options file;
+    char told[1024]; /* the last warning */
+    int n_told;
 } fixture;
 
 static int on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
@@ -33,12 +35,26 @@ static int on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, c
                       reason) != TARN_OK;
 }
 
+static void on_log(void *ctx, tarn_log_level level, const char *room, const char *event,
+                   const char *text) {
+    fixture *f = ctx;
+    (void)room;
+    (void)event;
+    if (level == TARN_LOG_WARN) {
+        (void)snprintf(f->told, sizeof f->told, "%s", text);
+        f->n_told++;
+    }
+}
+
 static void begin(fixture *f) {
+    tarn_env_options options = TARN_ENV_OPTIONS_INIT;
     tarn_file_options none = TARN_FILE_OPTIONS_INIT;
     tarn_error clean = TARN_ERROR_INIT;
     memset(f, 0, sizeof *f);
-    f->env = test_env();
     f->err = clean;
+    options.log = on_log;
+    options.log_ctx = f;
+    assert_int_equal(tarn_env_new(&options, &f->env, &f->err), TARN_OK);
     arena_init(&f->arena, f->env);
     buf_init(&f->seen, f->env, 0);
     buf_init(&f->rejects, f->env, 0);
@@ -201,6 +217,39 @@ static void folders_give_each_file_once(void **state) {
     put(&f, "z.ndjson", "wb", "{\"id\":9}\n");
     assert_reads(read_some(&f, inputs, 1, offsets, 0, -1, &offsets));
     seen_is(&f, "9,");
+    end(&f);
+}
+
+/* What comes into a file later is not read, and that is told once, over restarts too. */
+static void a_folders_file_that_grew_is_told(void **state) {
+    (void)state;
+    fixture f;
+    const char *offsets = NULL;
+    const char *inputs[] = {f.folder};
+    begin(&f);
+    f.options.follow = true;
+    put(&f, "a.ndjson", "wb", "{\"id\":1}\n");
+    put(&f, "b.ndjson", "wb", "{\"id\":2}\n");
+    for (int again = 0; again < 2; again++) {
+        assert_reads(read_some(&f, inputs, 1, offsets, 0, -1, &offsets));
+        seen_is(&f, again ? "" : "1,2,");
+    }
+    assert_int_equal(f.n_told, 0);
+    put(&f, "a.ndjson", "ab", "{\"id\":3}\n");
+    for (int again = 0; again < 2; again++) {
+        assert_reads(read_some(&f, inputs, 1, offsets, 0, -1, &offsets));
+        seen_is(&f, "");
+        assert_int_equal(f.n_told, 1);
+    }
+    assert_non_null(strstr(f.told, "a.ndjson has 18 bytes now and had 9"));
+    assert_reads(read_some(&f, inputs, 1, /* offsets of a version that knew no sizes */
+                           arena_printf(&f.arena,
+                                        "{\"inputs\":[{\"path\":\"%s\",\"files-done\":"
+                                        "[\"a.ndjson\",\"b.ndjson\"]}]}",
+                                        f.folder),
+                           0, -1, NULL));
+    seen_is(&f, "");
+    assert_int_equal(f.n_told, 1);
     end(&f);
 }
 
@@ -565,6 +614,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_go_on_after_any_batch),
         cmocka_unit_test(folders_give_each_file_once),
+        cmocka_unit_test(a_folders_file_that_grew_is_told),
         cmocka_unit_test(names_that_are_no_text_are_known_again),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(a_followed_file_waits_for_lines),
