@@ -431,6 +431,13 @@ def told_to_systemd():
             equal(line.recv(100), b"STOPPING=1")
         with open(os.path.join(harness.ROOT, "packaging", "systemd", "tarn-serve.service")) as file:
             unit = file.read().replace("@TARN_BINARY@", harness.binary())
+        settings = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and line[0] != "#")
+        equal(settings["Restart"], "on-failure")  # and fewer than five starts in ten seconds, after which systemd tries no more
+        assert int(settings["RestartSec"]) > 2, settings
+        away = shop.tarn("serve", "--catalog", "postgresql://u:secret@127.0.0.1:1/x", "--listen", "127.0.0.1:0", check=False)
+        if away.status != harness.UNSUPPORTED:
+            harness.must_refuse(away, "database", "127.0.0.1:1", "could not be reached")
+            assert "secret" not in away.err, away.err
         start = next(line for line in unit.splitlines() if line.startswith("ExecStart=")).split("=", 1)[1].split()
         equal(start[:2], [harness.binary(), "serve"])
         text = shop.tarn("serve", "--help").out
