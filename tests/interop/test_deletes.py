@@ -152,6 +152,24 @@ def vectors_of_two_sizes():
                 equal(sorted(row["id"] for row in found), want)
 
 
+def vectors_of_one_size():
+    """Two manifests (of two partition specs) name vectors of one length in one Puffin file, those of the second lie before the last of the first."""
+    with harness.Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long, f int", "--format-version", "3", "--property", "write.delete.mode=merge-on-read")
+        for number in range(4):
+            if number == 2:
+                shop.tarn("alter", "ns.t", "partition-by", "f")
+            shop.write("in.ndjson", "".join('{"id": %d, "f": %d}\n' % (number * 100 + i, number) for i in range(100)))
+            shop.tarn("ingest", "ns.t", "in.ndjson")
+        gone = [number * 100 + number * 7 + 3 * i for number in range(4) for i in range(9 if number == 1 else 4)]
+        shop.tarn("delete", "ns.t", "--where", "id in (%s)" % ",".join(map(str, gone)))
+        vectors = shop.cat("ns.t.delete_files").rows
+        equal([len({row[name] for row in vectors}) for name in ("file_path", "content_size_in_bytes", "content_offset")], [1, 2, 4])
+        want = sorted(set(range(400)) - set(gone))
+        for found in (shop.cat("ns.t").rows, shop.duckdb_rows("ns.t"), shop.pyiceberg_rows("ns.t")):
+            equal(sorted(row["id"] for row in found), want)
+
+
 def equality():
     """Equality delete files: DuckDB and the command."""
     with harness.Workshop() as shop:
@@ -191,7 +209,7 @@ def shown():
     harness.must_refuse(bare, "b20_bare_blob.puffin", "PFA1")
 
 
-CASES = [positions, positions_by_partition, positions_avro, vectors, vectors_of_two_sizes, equality, sorted_files, shown]
+CASES = [positions, positions_by_partition, positions_avro, vectors, vectors_of_two_sizes, vectors_of_one_size, equality, sorted_files, shown]
 
 
 def main(names):

@@ -343,6 +343,14 @@ tarn_code puffin_writer_add(puffin_writer *w, const puffin_blob *blob, tarn_str 
     return code;
 }
 
+tarn_code puffin_writer_gap(puffin_writer *w, tarn_error *err) {
+    if (w->broken != TARN_OK) {
+        return refuse_broken(w, err);
+    }
+    w->broken = io_write(w->sink, "", 1, err);
+    return w->broken;
+}
+
 static tarn_code write_footer(puffin_writer *w, tarn_error *err) {
     static const puffin_property created = {{"created-by", 10},
                                             {CREATED_BY, sizeof CREATED_BY - 1}};

@@ -43,6 +43,8 @@ tarn_code puffin_writer_new(tarn_env *env, io_sink *sink, puffin_writer **out,
  * where the bytes begin. */
 tarn_code puffin_writer_add(puffin_writer *w, const puffin_blob *blob, tarn_str bytes,
                             int64_t *out_offset, tarn_error *err) TARN_MUST_USE;
+/* One byte that belongs to no blob, before the next one. */
+tarn_code puffin_writer_gap(puffin_writer *w, tarn_error *err) TARN_MUST_USE;
 /* Writes the footer (created-by in its properties), finishes the sink, frees w in every case. */
 tarn_code puffin_writer_close(puffin_writer *w, int64_t *size_bytes, tarn_error *err) TARN_MUST_USE;
 void puffin_writer_abort(puffin_writer *w); /* takes NULL */

@@ -493,6 +493,7 @@ typedef struct open_vectors {
     tarn_str path;
     int32_t n;
     int64_t bytes;
+    size_t last_len;
 } open_vectors;
 
 static tarn_code open_puffin(delete_writer *w, open_vectors *o, tarn_error *err) {
@@ -507,6 +508,7 @@ static tarn_code open_puffin(delete_writer *w, open_vectors *o, tarn_error *err)
     }
     o->n = 0;
     o->bytes = 0;
+    o->last_len = 0;
 done:
     return code;
 }
@@ -563,10 +565,14 @@ static tarn_code write_vector(delete_writer *w, const delete_target *target, ope
                               .properties = properties,
                               .n_properties = 2};
     TRY(reserve_files(w, o->n + 1, err));
+    if (vector->len == o->last_len) {
+        TRY(puffin_writer_gap(o->puffin, err));
+    }
     TRY(puffin_writer_add(o->puffin, &blob, buf_str(vector), &offset, err));
     describe_vector(target, o, offset, (int64_t)vector->len, &w->files[w->n_files + o->n]);
     o->n++;
     o->bytes += (int64_t)vector->len;
+    o->last_len = vector->len;
 done:
     return code;
 }
@@ -585,8 +591,10 @@ static int compare_sized(const void *a, const void *b) {
     return x->order < y->order ? -1 : 1;
 }
 
-/* Short vectors come before long ones: DuckDB 1.5 applies the wrong vector of a file where a long
- * one stands before a short one, and says nothing. */
+/* Short vectors come before long ones, and a byte lies between two of one length: DuckDB 1.5 reads
+ * up to the next vector that it has read before where no more than a vector's own length lies
+ * between (a cache of ranges), takes what starts there for any vector in that range, and says
+ * nothing. In this order more than that always lies between, whichever way they are read. */
 static tarn_code sort_vectors(delete_writer *w, delete_target *const *targets, size_t n,
                               tarn_buf *vector, sized_vector **out, tarn_error *err) {
     tarn_code code = TARN_OK;
