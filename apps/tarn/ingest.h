@@ -2,6 +2,7 @@
  *
  *   ingest_options.c   what was asked          ingest_table.c     the table, made and evolved
  *   ingest_run.c       source -> sink, checkpoints                ingest_metrics.c   what is shown
+ *   ingest_rejects.c   where bad rows go
  *   ingest_again.c     from the last checkpoint on, after a conflict
  *   ingest_balance.c   partitions that come and go
  */
@@ -103,11 +104,21 @@ tarn_code ingest_balance(ingest *in);
 /* A checkpoint failed with this code (the_app.err): where its rows only come again it is OK. */
 tarn_code ingest_rewind(ingest *in, tarn_code code);
 
-/* ---- ingest_run.c ---- */
-tarn_code ingest_open_rejects(ingest *in, int64_t keep_bytes);
+/* ---- ingest_rejects.c ---- */
+/* Before there is a state: CONFLICT where the file has something in it. */
+tarn_code ingest_create_rejects(ingest *in);
+/* Where the stream goes on from these offsets (NULL: it begins): the same, but for what it wrote
+ * itself, of which stays what belongs to them. */
+tarn_code ingest_open_rejects(ingest *in, const char *offsets);
 tarn_code ingest_rejects_error(void);
+/* How much of the file belongs to the offsets that are being written, as members of an object. */
+void ingest_add_rejects(const ingest *in, text *offsets);
 /* A bad row, set aside, skipped, or the end of the job. */
 int ingest_on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason);
+/* So that a checkpoint never outlives the bad rows that were set aside before it. */
+tarn_code ingest_keep_rejects(const ingest *in);
+
+/* ---- ingest_run.c ---- */
 tarn_code ingest_run(ingest *in);
 tarn_code ingest_checkpoint(ingest *in);
 /* Waits until every checkpoint is in the table. */

@@ -1,16 +1,12 @@
 /* apps/tarn/ingest_run.c - from the source into the sink, with a checkpoint whenever rows or time
  * ask for one.
  *
- * With a state folder, offsets go with every checkpoint: {"rejects-bytes": n, "source": ...}. Bad
- * rows that were set aside after it are cut off again when the stream goes on from it, since they
- * will come again. */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
+ * With a state folder, offsets go with every checkpoint: {"rejects-bytes": n, "rejects": FILE,
+ * "source": ...}. Bad rows that were set aside after it are cut off again when the stream goes on
+ * from it, since they will come again. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ingest.h"
@@ -43,73 +39,6 @@ bool ingest_was_stopped(void) {
     return stop_asked > 0;
 }
 
-/* ---- bad rows ---- */
-
-tarn_code ingest_rejects_error(void) {
-    return app_error(app_file_code(errno), "rejects file %s could not be written: %s",
-                     ingest_options.rejects, strerror(errno));
-}
-
-/* Its folder has a new name; where one may write but not read there is no way to sync it. */
-static bool sync_folder_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int fd = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    bool ok = fd < 0 || (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    free(folder);
-    return ok;
-}
-
-tarn_code ingest_open_rejects(ingest *in, int64_t keep_bytes) {
-    const char *path = ingest_options.rejects;
-    struct stat there;
-    memset(&there, 0, sizeof there);
-    if (path == NULL || in->rejects != NULL) {
-        return TARN_OK;
-    }
-    if (keep_bytes <= 0 && stat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0 &&
-        (ingest_options.state == NULL || keep_bytes < 0)) {
-        return app_error(TARN_CONFLICT, "--rejects %s is there already and is not overwritten",
-                         path);
-    }
-    in->rejects = fopen(path, keep_bytes > 0 ? "r+b" : "wb");
-    if (in->rejects == NULL ||
-        ftruncate(fileno(in->rejects), keep_bytes > 0 ? keep_bytes : 0) != 0 ||
-        fseek(in->rejects, 0, SEEK_END) != 0) {
-        bool pipe = in->rejects != NULL && !S_ISREG(there.st_mode);
-        return pipe ? TARN_OK : ingest_rejects_error();
-    }
-    return the_app.no_sync || sync_folder_of(path) ? TARN_OK : ingest_rejects_error();
-}
-
-int ingest_on_reject(void *ctx, int64_t line, const char *raw, size_t raw_len, const char *reason) {
-    ingest *in = ctx;
-    in->rejected++;
-    if (in->rejects != NULL) {
-        text t = {0};
-        text_add(&t, "{\"file\":");
-        text_add_json(&t, tarn_source_name(in->source));
-        text_add(&t, ",\"line\":%" PRId64 ",\"reason\":", line);
-        text_add_json(&t, reason);
-        text_add(&t, ",\"row\":");
-        if (!text_add_json_bytes(&t, raw, raw_len)) {
-            text_add(&t, ",\"row-hex\":\"");
-            for (size_t i = 0; i < raw_len; i++) {
-                text_add(&t, "%02x", (unsigned char)raw[i]);
-            }
-            text_add(&t, "\"");
-        }
-        text_add(&t, "}\n");
-        in->rejects_failed |= fwrite(t.data, 1, t.len, in->rejects) != t.len;
-        free(t.data);
-        return in->rejects_failed ? -1 : 0; /* a row that can't be set aside must not be lost */
-    }
-    return in->skip_bad ? 0 : -1;
-}
-
 /* ---- checkpoints ---- */
 
 static char *make_offsets(const ingest *in, const char *source) {
@@ -118,8 +47,9 @@ static char *make_offsets(const ingest *in, const char *source) {
         text_add(&t, "%s", source);
         return t.data;
     }
-    text_add(&t, "{\"rejects-bytes\":%ld,\"source\":%s}",
-             in->rejects != NULL ? ftell(in->rejects) : 0L, source);
+    text_add(&t, "{");
+    ingest_add_rejects(in, &t);
+    text_add(&t, "\"source\":%s}", source);
     return t.data;
 }
 
@@ -169,19 +99,6 @@ static tarn_code tell_source(ingest *in) {
     return code;
 }
 
-/* So that a checkpoint never outlives the bad rows that were set aside before it. What is no file
- * can't be synced, and says so by EINVAL. */
-static tarn_code keep_rejects(ingest *in) {
-    if (in->rejects == NULL) {
-        return TARN_OK;
-    }
-    bool ok = fflush(in->rejects) == 0;
-    if (ok && in->rejected > in->rejected_before && !the_app.no_sync) {
-        ok = fsync(fileno(in->rejects)) == 0 || errno == EINVAL;
-    }
-    return ok ? TARN_OK : ingest_rejects_error();
-}
-
 /* Bad rows are set aside before the good ones around them are there. */
 tarn_code ingest_checkpoint(ingest *in) {
     tarn_outcome outcome = TARN_OUTCOME_INIT;
@@ -189,7 +106,7 @@ tarn_code ingest_checkpoint(ingest *in) {
     char *offsets = NULL;
     tarn_code code = TARN_OK;
     clock_gettime(CLOCK_MONOTONIC, &in->checkpointed);
-    code = keep_rejects(in);
+    code = ingest_keep_rejects(in);
     if (code != TARN_OK) {
         return code;
     }
@@ -323,7 +240,6 @@ static tarn_code write_first(ingest *in) {
 static tarn_code open_source(ingest *in) {
     tarn_source_options o;
     char *offsets = NULL;
-    int64_t keep = 0;
     tarn_code code = tarn_sink_offsets(in->sink, &offsets, &the_app.err);
     if (code == TARN_OK && ingest_options.state != NULL) {
         code = ingest_mark_back(in, offsets);
@@ -337,8 +253,9 @@ static tarn_code open_source(ingest *in) {
         code =
             tarn_source_open(the_app.env, in->inputs, in->n_inputs, &o, &in->source, &the_app.err);
     }
+    bool own = ingest_options.state != NULL; /* offsets, not those of a group in the table */
+    code = code == TARN_OK ? ingest_open_rejects(in, own ? offsets : NULL) : code;
     if (code == TARN_OK && offsets != NULL && !ingest_options.kafka_balance) {
-        sscanf(offsets, "{\"rejects-bytes\":%" SCNd64, &keep);
         char *source = offsets_of_source(offsets);
         code = source != NULL
                    ? tarn_source_seek(in->source, source, &the_app.err)
@@ -346,9 +263,8 @@ static tarn_code open_source(ingest *in) {
                                "the state folder %s holds offsets that this command did not write",
                                ingest_options.state);
     }
-    bool again = (offsets != NULL && !ingest_options.kafka_balance) || in->conflicts > 0;
     tarn_text_free(the_app.env, offsets);
-    return code == TARN_OK ? ingest_open_rejects(in, again ? keep : -1) : code;
+    return code;
 }
 
 static tarn_code read_on(ingest *in, bool *ended) {
@@ -385,7 +301,10 @@ static tarn_code run_stream(ingest *in) {
 
 tarn_code ingest_run(ingest *in) {
     tarn_code code = open_source(in);
-    code = code == TARN_OK ? run_stream(in) : code;
+    if (code != TARN_OK) {
+        return code; /* nothing was read that could come again */
+    }
+    code = run_stream(in);
     while (ingest_may_go_on(in, code)) {
         code = ingest_go_on(in);
         code = code == TARN_OK ? open_source(in) : code;

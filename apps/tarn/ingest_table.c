@@ -75,7 +75,7 @@ static tarn_code read_first(ingest *in) {
     ingest_fill_source(in, &o);
     o.file.reject = is_read_once(in) ? ingest_on_reject : pass_reject;
     o.file.reject_ctx = in;
-    tarn_code code = is_read_once(in) ? ingest_open_rejects(in, -1) : TARN_OK;
+    tarn_code code = is_read_once(in) ? ingest_create_rejects(in) : TARN_OK;
     if (code != TARN_OK) {
         return code;
     }

@@ -158,7 +158,47 @@ def messages_say_what_to_do():
             equal("not applied" in answer.err, said)
 
 
-CASES = [pipes_and_a_state, an_idle_pipe_is_stopped, a_file_that_is_not_read_to_its_end, a_table_that_was_taken_back,
+def bad_rows_of_others_stay():
+    """A file of bad rows that the stream did not write is neither overwritten nor cut, whatever its state says; its own goes on."""
+    with Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long")
+        shop.write("a.ndjson", lines([1]) + "bad a\n")
+        os.mkdir(shop.path("in"))
+        again = ["in", "--state", "st", "--rejects"]
+
+        def bad(name):
+            with open(shop.path(name), encoding="utf-8") as file:
+                return [json.loads(line)["row"] for line in file]
+
+        def refused(*arguments):
+            must_refuse(shop.tarn("ingest", "ns.t", *arguments, check=False), "is there already and is not overwritten")
+
+        shop.tarn("ingest", "ns.t", "a.ndjson", "--rejects", "rej")
+        refused("a.ndjson", "--rejects", "rej")
+        shop.write("in/1.ndjson", lines([2]))
+        refused(*again, "rej")  # a new state
+        shop.tarn("ingest", "ns.t", *again[:-1])
+        shop.write("in/2.ndjson", lines([3]) + "bad b\n")
+        refused(*again, "rej")  # a state without bad rows
+        shop.tarn("ingest", "ns.t", *again, "rej2")
+        equal(bad("rej2"), ["bad b"])
+        refused(*again, "rej")  # a state whose bad rows are in another file
+        shop.tarn("ingest", "ns.t", *again, "rej3")
+        equal([bad(name) for name in ("rej", "rej2", "rej3")], [["bad a"], ["bad b"], []])
+        os.mkdir(shop.path("d"))
+        shop.write("d/1.ndjson", "bad 1\n" + lines([11]))
+        shop.tarn("ingest", "ns.t", "d", "--rejects", "own", "--state", "st2")
+        shop.write("d/2.ndjson", "bad 2\n" + lines([12]))
+        shop.tarn("ingest", "ns.t", "d", "--rejects", "./own", "--state", "st2")
+        equal(bad("own"), ["bad 1", "bad 2"])
+        open(shop.path("own"), "w", encoding="utf-8").close()  # they were taken care of
+        shop.write("d/3.ndjson", "bad 3\n" + lines([13]))
+        shop.tarn("ingest", "ns.t", "d", "--rejects", "own", "--state", "st2")
+        equal(bad("own"), ["bad 3"])
+        equal(ids(shop), [1, 2, 3, 11, 12, 13])
+
+
+CASES = [pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, a_file_that_is_not_read_to_its_end, a_table_that_was_taken_back,
          each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written, options_without_effect, messages_say_what_to_do]
 
 if __name__ == "__main__":
