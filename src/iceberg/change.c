@@ -7,6 +7,7 @@
 #include "iceberg/change.h"
 
 #include "iceberg/change_int.h"
+#include "iceberg/schema_check.h"
 #include "iceberg/spec_text.h"
 
 int32_t change_set_count(const tarn_change_set *set, change_kind kind) {
@@ -233,6 +234,9 @@ static tarn_code end_work(change_work *w) {
         w->base->default_sort_order_id != m->default_sort_order_id) {
         TRY(spec_check_sources(schema->root, spec, err));
         TRY(order != NULL ? sort_order_check_sources(schema->root, order, err) : TARN_OK);
+    }
+    if (w->base != NULL && w->base->current_schema_id != m->current_schema_id) {
+        TRY(schema_check_written(w->arena, w->base, m, err));
     }
     trim_log(w);
     m->last_updated_ms = w->now_ms > m->last_updated_ms ? w->now_ms : m->last_updated_ms;

@@ -838,6 +838,76 @@ def wrong_starts():
         harness.must_refuse(shop.tarn("serve", "--check-config", "-c", "nonsense", check=False), "nonsense", "no catalog")
 
 
+def schemas_keep_rows_readable():
+    """Goal: no client can set a schema by which rows that are there cannot be read, and each change that a client's own rules allow is taken. Method:
+    what PyIceberg's schema update offers, on a table with rows; then schemas as a client without rules may send them, one wrong thing each, after which
+    the table is as it was."""
+    import pyarrow as pa
+    from pyiceberg.exceptions import BadRequestError
+    from pyiceberg.types import BinaryType, BooleanType, DecimalType, DoubleType, IntegerType, LongType, StringType
+    with Workshop() as shop, Server(shop) as server:
+        catalog = server.catalog()
+        catalog.create_namespace("ns")
+        arrow = pa.schema([pa.field("id", pa.int64(), nullable=False), ("i", pa.int32()), ("f", pa.float32()), ("d", pa.decimal128(9, 2)), ("s", pa.string()),
+                           ("p", pa.string()), ("o", pa.int64()), ("n", pa.struct([("x", pa.int32()), ("y", pa.int32())])), ("gone", pa.int64())])
+        shop.tarn("create", "ns.t", "id long not null, i int, f float, d decimal(9,2), s string, p string, o long, n struct<x: int, y: int>, gone long",
+                  "--partition-by", "p", "--sort-by", "o", "--identifier", "id")
+        row = {"id": 1, "i": 2, "f": 0.5, "d": None, "s": "text", "p": "a", "o": 3, "n": {"x": 4, "y": 5}, "gone": 6}
+        table = catalog.load_table("ns.t")
+        table.append(pa.Table.from_pylist([row], schema=arrow))
+        with table.update_schema() as change:
+            change.update_column("i", LongType()).update_column("f", DoubleType()).update_column("d", DecimalType(20, 2)).update_column(("n", "x"), LongType())
+            change.delete_column("gone").rename_column("n", "nested").move_first("s").add_column("more", IntegerType(), "text of it")
+        with table.update_schema() as change:
+            change.add_column("gone", StringType()).update_column("s", BinaryType())
+        with table.update_schema() as change:
+            change.update_column("s", StringType()).make_column_optional("o")
+        with table.update_schema(allow_incompatible_changes=True) as change:
+            change.add_column("needed", BooleanType(), required=True).update_column("nested", required=True)
+        with table.update_schema() as change:
+            change.delete_column("needed").rename_column("nested", "n")
+        with table.update_schema() as change:
+            change.make_column_optional("n")
+        with table.update_schema(allow_incompatible_changes=True) as change:
+            change.set_identifier_fields()
+            change.make_column_optional("id")
+        with table.update_schema(allow_incompatible_changes=True) as change:
+            change.update_column("id", required=True).set_identifier_fields("id")
+        want = {"s": "text", "id": 1, "i": 2, "f": 0.5, "d": None, "p": "a", "o": 3, "n": {"x": 4, "y": 5}, "more": None, "gone": None}
+        want = [want, {**want, "id": 2, "i": 2 ** 40, "gone": "x"}]
+        shop.write("more.ndjson", json.dumps(want[1]) + "\n")
+        shop.tarn("ingest", "ns.t", "more.ndjson")
+
+        def unchanged():
+            equal(sorted(shop.cat("ns.t").rows, key=lambda r: r["id"]), want)
+            equal(sorted(catalog.load_table("ns.t").scan().to_arrow().to_pylist(), key=lambda r: r["id"]), want)
+        unchanged()
+        schema = catalog.load_table("ns.t").schema().model_dump(mode="json", by_alias=True)
+
+        def changed(name, **members):
+            out = json.loads(json.dumps(schema))
+            out["fields"] = [f if f["name"] != name else {**f, **members} for f in out["fields"] if f["name"] != name or members]
+            return out
+        identity = {"type": "struct", "fields": [{"id": 10, "name": "x", "required": False, "type": "string"}]}
+        for sent, word in ((changed("id", type="string"), "id"), (changed("i", type="int"), "int"), (changed("i", type="boolean"), "boolean"),
+                           (changed("s", type="long"), "string"), (changed("n", type="string"), "struct"), (changed("n", type=identity), "x"),
+                           (changed("d", type="decimal(9, 2)"), "decimal"), (changed("more", id=9, type="string"), "(id 9)"),
+                           (changed("id"), "named no field"), (changed("p"), "partition"), (changed("o"), "sort")):
+            status, answer, _ = server.ask("POST", "/v1/namespaces/ns/tables/t", {"requirements": [], "updates": [
+                {"action": "add-schema", "schema": {**sent, "schema-id": 99}}, {"action": "set-current-schema", "schema-id": -1}]})
+            equal((status, answer["error"]["type"]), (400, "BadRequestException"))
+            assert word in answer["error"]["message"], (word, answer)
+            unchanged()
+        try:
+            with table.update_schema(allow_incompatible_changes=True) as change:
+                change.update_column("o", StringType())
+        except BadRequestError as error:
+            assert "long cannot become string" in str(error), error
+        else:
+            raise AssertionError("it was taken")
+        unchanged()
+
+
 def a_new_catalog_is_told():
     """Where there was no catalog one is made, and that is said once: its name may be mistyped."""
     with Workshop() as shop:
@@ -852,7 +922,8 @@ CASES = [b40, b41, a_whole_life, staged_tables_appear_with_their_rows, names_of_
          transactions_on_a_stale_head,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
          duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, namespaces_are_safe_from_each_other,
-         a_service_over_a_service, places_of_the_wrong_kind, lies_are_refused, wrong_starts, a_new_catalog_is_told]
+         a_service_over_a_service, places_of_the_wrong_kind, lies_are_refused, wrong_starts, schemas_keep_rows_readable,
+         a_new_catalog_is_told]
 
 
 def main():

@@ -310,6 +310,105 @@ static void schemas_and_specs_are_reused(void **state) {
     bench_close(&b);
 }
 
+/* The bench with root as its current schema, and what came of it. */
+static tarn_code set_schema(bench *b, const char *text, bool anew, int64_t next_snapshot) {
+    const tarn_type *root;
+    tarn_error err = TARN_ERROR_INIT;
+    int32_t next = 1;
+    assert_ok(type_from_text(&b->arena, str_of(text), &root, &err));
+    root = type_assign_ids(&b->arena, root, &next);
+    tarn_schema schema = {.schema_id = 90, .root = root};
+    tarn_snapshot s = snapshot(next_snapshot, -1, next_snapshot, b->m->last_updated_ms);
+    tarn_change c[] = {{.kind = CHANGE_REMOVE_SNAPSHOT_REF, .text = STR("main")},
+                       {.kind = CHANGE_ADD_SCHEMA, .schema = &schema},
+                       {.kind = CHANGE_SET_CURRENT_SCHEMA, .number = -1},
+                       add(&s),
+                       point("main", next_snapshot, false)};
+    s.schema_id = b->m->n_schemas;
+    return anew ? apply(b, NULL, 0, c, 5, 0) : apply(b, NULL, 0, c + 1, 2, 0);
+}
+
+/* Ids are given in order, so that the third column is column 3 whatever its name. */
+#define WIDE "struct<a: long not null, ts: timestamp, s: string, i: int, f: float, d: decimal(9, 2)"
+
+static void rows_stay_readable(void **state) {
+    (void)state;
+    static const struct {
+        const char *schema, *refused; /* NULL: taken */
+    } steps[] = {
+        {WIDE ", n: struct<x: int>, l: list<int>>", NULL},
+        {"struct<a: string, ts: timestamp>",
+         "column \"a\" (id 1) of type long cannot become string: rows of the table hold it"},
+        {"struct<a: int, ts: timestamp>",
+         "column \"a\" (id 1) of type long cannot become int: rows of the table hold it"},
+        {"struct<a: long, ts: timestamptz>",
+         "column \"ts\" (id 2) of type timestamp cannot become timestamptz: rows of the table hold "
+         "it"},
+        {WIDE ", n: int>",
+         "column \"n\" (id 7) of type struct cannot become int: rows of the table hold it"},
+        {"struct<a: long, ts: timestamp, s: struct<x: int>>",
+         "column \"s\" (id 3) of type string cannot become struct: rows of the table hold it"},
+        {"struct<a: long, ts: timestamp, s: string, i: int, f: float, d: decimal(8, 2)>",
+         "column \"d\" (id 6) of type decimal cannot become decimal: rows of the table hold it"},
+        /* promotions, another name, required or not */
+        {"struct<b: long, ts: timestamp not null, s: binary, i: long, f: double, d: decimal(20, "
+         "2)>",
+         NULL},
+        {"struct<b: long, ts: timestamp>", NULL}, /* columns go */
+        {"struct<b: long, ts: timestamp, s: boolean>",
+         "column \"s\" (id 3) of type string cannot become boolean: rows of the table hold it"},
+        {"struct<b: long, ts: timestamp, s: string>", NULL}, /* no row was written meanwhile */
+    };
+    bench b;
+    bench_open(&b, 2);
+    int64_t t = b.m->last_updated_ms;
+    assert_int_equal(set_schema(&b, "struct<a: string, ts: timestamp>", false, 0), TARN_OK);
+    assert_int_equal(set_schema(&b, "struct<a: long not null, ts: timestamp, s: string>", false, 0),
+                     TARN_OK); /* there are no rows */
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        b.err = (tarn_error)TARN_ERROR_INIT;
+        assert_int_equal(set_schema(&b, steps[i].schema, false, 0),
+                         steps[i].refused == NULL ? TARN_OK : TARN_INVALID);
+        assert_string_equal(b.err.message, steps[i].refused == NULL ? "" : steps[i].refused);
+        if (i == 0) {
+            tarn_snapshot s = snapshot(11, -1, 1, t);
+            s.schema_id = b.m->current_schema_id;
+            tarn_change c[] = {add(&s), point("main", 11, false)};
+            assert_int_equal(apply(&b, NULL, 0, c, 2, t + 5), TARN_OK);
+        }
+    }
+    b.err = (tarn_error)TARN_ERROR_INIT; /* a table that is replaced keeps names' ids */
+    assert_int_equal(set_schema(&b, "struct<a: string, ts: timestamp>", true, 12), TARN_OK);
+    assert_int_equal(set_schema(&b, "struct<a: string, ts: timestamp, s: int>", false, 0), TARN_OK);
+    assert_int_equal(set_schema(&b, "struct<a: long, ts: timestamp>", false, 0), TARN_INVALID);
+    bench_close(&b);
+}
+
+/* A table that somebody left odd takes the changes that do not make it odder. */
+static void odd_schemas_stop_nothing(void **state) {
+    (void)state;
+    bench b;
+    const tarn_type *root;
+    tarn_error err = TARN_ERROR_INIT;
+    bench_open(&b, 2);
+    int64_t t = b.m->last_updated_ms;
+    assert_int_equal(commit(&b, 11, -1, 1, t), TARN_OK);
+    int32_t next = 1;
+    assert_ok(type_from_text(&b.arena, STR("struct<a: string, ts: timestamp>"), &root, &err));
+    root = type_assign_ids(&b.arena, root, &next);
+    tarn_schema odd = {.schema_id = 1, .root = root};
+    const tarn_schema *schemas[] = {b.m->schemas[0], &odd};
+    tarn_metadata m = *b.m;
+    m.schemas = schemas;
+    m.n_schemas = 2;
+    m.current_schema_id = 1;
+    b.m = &m;
+    assert_int_equal(
+        set_schema(&b, "struct<a: string, ts: timestamp, s: string, n: int>", false, 0), TARN_OK);
+    assert_int_equal(set_schema(&b, "struct<a: boolean, ts: timestamp>", false, 0), TARN_INVALID);
+    bench_close(&b);
+}
+
 static void properties(void **state) {
     (void)state;
     bench b;
@@ -419,6 +518,8 @@ int main(void) {
         cmocka_unit_test(group_commit_leaves_one_log_entry),
         cmocka_unit_test(versions),
         cmocka_unit_test(schemas_and_specs_are_reused),
+        cmocka_unit_test(rows_stay_readable),
+        cmocka_unit_test(odd_schemas_stop_nothing),
         cmocka_unit_test(properties),
         cmocka_unit_test(created_from_nothing),
         cmocka_unit_test(metadata_log_is_trimmed),
