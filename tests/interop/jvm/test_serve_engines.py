@@ -37,6 +37,13 @@ create or replace view rest.ns.v (a comment 'first', b) comment 'doc' as select 
 alter view rest.ns.v rename to rest.ns.w;
 create table rest.ns.c using iceberg as select * from rest.ns.w;
 create or replace table rest.ns.c using iceberg as select a + 1 as a from rest.ns.w;
+create table rest.ns.r (id bigint, a int, s string) using iceberg partitioned by (s);
+insert into rest.ns.r values (1, 2, 'x');
+alter table rest.ns.r alter column a type bigint;
+insert into rest.ns.r values (2, 3, 'y');
+create or replace table rest.ns.r using iceberg as select cast(id as string) as id, s as a, true as s from rest.ns.r;
+alter table rest.ns.r add column b int;
+insert into rest.ns.r values ('2', 'again', false, 7);
 call rest.system.expire_snapshots(table => 'ns.c', older_than => timestamp'2040-01-01 00:00:00');
 call rest.system.rewrite_data_files(table => 'ns.t', options => map('min-input-files','2'));
 create table rest.ns.v3 (id bigint, s string) using iceberg tblproperties ('write.delete.mode'='merge-on-read', 'write.merge.mode'='merge-on-read');
@@ -160,6 +167,8 @@ def spark():
         ours = shop.cat("ns.t").rows
         equal((len(ours), sum(row["id"] for row in ours)), (100, total))
         equal(sorted(row["s"] for row in ours if row["s"] != "x"), ["m", "new"])
+        replaced = [{"id": "1", "a": "x", "s": True, "b": None}, {"id": "2", "a": "again", "s": False, "b": 7}, {"id": "2", "a": "y", "s": True, "b": None}]
+        equal(sorted(shop.cat("ns.r").rows, key=lambda r: (r["id"], r["a"])), replaced)  # columns of the same names, whose ids have other types now
         third = shop.cat("ns.v3").rows
         equal((len(third), sum(row["id"] for row in third)), (137, sum(i for i in range(150) if i % 10 != 3) + 3000))
         shop.tarn("check", "ns.v3")
