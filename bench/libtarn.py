@@ -13,7 +13,7 @@ class Error(c.Structure):
 class EnvOptions(c.Structure):
     _fields_ = [("struct_size", c.c_uint32), ("threads", c.c_uint32), ("allocator", c.c_void_p), ("clock_us", c.c_void_p),
                 ("random", c.c_void_p), ("sleep_ms", c.c_void_p), ("ctx", c.c_void_p), ("log", c.c_void_p),
-                ("log_ctx", c.c_void_p), ("memory_bytes", c.c_uint64)]
+                ("log_ctx", c.c_void_p), ("memory_bytes", c.c_uint64), ("temp_dir", c.c_char_p)]
 
 
 class FileOptions(c.Structure):

@@ -206,6 +206,8 @@ int app_start(void) {
     tarn_env_options options = TARN_ENV_OPTIONS_INIT;
     options.threads = (uint32_t)the_app.threads;
     options.log = log_event;
+    const char *temp_dir = getenv("TMPDIR");
+    options.temp_dir = temp_dir != NULL && temp_dir[0] != '\0' ? temp_dir : NULL;
     tarn_code code = tarn_env_new(&options, &the_app.env, &the_app.err);
     if (code != TARN_OK) {
         return app_fail(code);

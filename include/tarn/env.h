@@ -48,10 +48,14 @@ typedef struct tarn_env_options {
                 const char *text);
     void *log_ctx;         /* @keep */
     uint64_t memory_bytes; /* the most that may be allocated at once; 0: no limit */
+    /* folder for temporary files, which have no names there: rows of a table with a sort order that
+     * memory does not hold. NULL: /var/tmp, or where that can't be written /tmp. @keep. @since 0.2
+     */
+    const char *temp_dir;
 } tarn_env_options;
 
 #define TARN_ENV_OPTIONS_INIT                                                                      \
-    { sizeof(tarn_env_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0 }
+    { sizeof(tarn_env_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL }
 
 /* Makes an env. options may be NULL. Fails with NOMEM, INVALID, IO (threads). @since 0.1 */
 TARN_API TARN_MUST_USE tarn_code tarn_env_new(const tarn_env_options *options, /* @borrow */

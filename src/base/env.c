@@ -393,6 +393,10 @@ void env_uuid_v7(tarn_env *env, char out[37]) {
     write_uuid(bytes, out);
 }
 
+const char *env_temp_dir(const tarn_env *env) {
+    return env->options.temp_dir;
+}
+
 uint32_t env_threads(const tarn_env *env) {
     return env->threads;
 }

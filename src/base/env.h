@@ -36,6 +36,7 @@ int64_t env_random_snapshot_id(tarn_env *env); /* positive, never 0 */
 void env_uuid_v4(tarn_env *env, char out[37]);
 void env_uuid_v7(tarn_env *env, char out[37]);
 
+const char *env_temp_dir(const tarn_env *env); /* NULL: the system's */
 uint32_t env_threads(const tarn_env *env);
 /* Worker pool of this env; base/pool.h is its face. */
 struct tarn_pool *env_pool(tarn_env *env);

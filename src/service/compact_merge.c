@@ -5,7 +5,7 @@
 #include "write/partition/partition.h"
 
 #define MEMORY_BYTES        (16u << 20)
-#define MEMORY_SORTED_BYTES (64u << 20) /* a sorted file is no larger than this, unpacked */
+#define MEMORY_SORTED_BYTES (64u << 20) /* beyond it rows to be sorted take a detour by disk */
 
 typedef struct file_merge {
     tarn_env *env;

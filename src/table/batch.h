@@ -141,6 +141,10 @@ void builder_truncate(tarn_builder *b, int64_t n);
 tarn_code builder_finish(tarn_builder *b, struct ArrowArray *out, tarn_error *err) TARN_MUST_USE;
 /* A struct builder's rows as a batch. */
 tarn_code builder_finish_batch(tarn_builder *b, tarn_batch *out, tarn_error *err) TARN_MUST_USE;
+/* The rows as bytes, appended to out, for a temporary file of this process; and back into a builder
+ * without rows of the same type, to be released after a failure. */
+tarn_code builder_dump(const tarn_builder *b, tarn_buf *out, tarn_error *err) TARN_MUST_USE;
+tarn_code builder_load(tarn_builder *b, tarn_str bytes, tarn_error *err) TARN_MUST_USE;
 
 /* ---- whole batches ---- */
 /* Rows [start, start+n) sharing buffers: src is kept alive by a counted reference, and may be

@@ -3,7 +3,8 @@
  * Rows of a batch are gathered per partition into a small stage, so that files are written in runs
  * of STAGE_ROWS whatever the number of partitions; a batch that lies in one partition goes through
  * uncopied when nothing is staged. In a sorted table the stage takes all rows up to the memory
- * budget, and row_order puts them in order.
+ * budget; then they wait as a sorted run in a temporary file (row_runs), and all runs of the
+ * partition are merged into its files when the writer closes.
  *
  * A file begins when its first row is staged (or written): its number and name are known from then
  * on. It ends only between stages, and a stage never outlives the file that its rows were promised
@@ -13,12 +14,13 @@
 #include "base/limits.h"
 #include "iceberg/location.h"
 #include "write/files/file_writer.h"
-#include "write/files/row_order.h"
+#include "write/files/row_runs.h"
 #include "write/partition/partition.h"
 
 #define STAGE_ROWS      4096
 #define SORT_PIECE_ROWS 16384       /* gathered at once from a sorted stage */
 #define SORT_MAX_BYTES  (512 << 20) /* of a stage, whatever the budget: below LIMIT_BATCH_BYTES */
+#define SPILL_TARGETS   32 /* rows wait on disk, unpacked, for so many files of the target size */
 #define MEMORY_BYTES    (128u << 20)
 #define RELIEVE_BYTES   (4 << 20) /* a row group smaller than this is not worth ending */
 
@@ -31,6 +33,7 @@ typedef struct lane { /* one partition */
     bool has_stage;
     tarn_builder stage;
     tarn_buf last_key; /* sorted: of the open file's last row */
+    row_runs runs;     /* sorted: rows that memory does not hold, older than the stage */
     int64_t buffered;  /* counted in data_writer.buffered */
     uint64_t last_used;
 } lane;
@@ -60,6 +63,7 @@ struct data_writer {
     bool keep_order;
     const row_sorter *sorter; /* NULL: rows stay as they come */
     int32_t sort_order_id;
+    row_spill spill; /* zeroed without sorter */
     file_format_options format;
     tarn_partitioner *partitioner;
     int32_t partition_id, task_id;
@@ -145,7 +149,10 @@ static tarn_code read_options(data_writer *w, const data_writer_options *options
     TRY(partitioner_new(w->env, w->format.root, w->spec, partition_type, &w->partitioner, err));
     if (!w->keep_order) {
         TRY(row_sorter_new(&w->arena, w->format.root, order, &w->sorter, err));
-        w->sort_order_id = w->sorter != NULL ? order->order_id : 0;
+    }
+    if (w->sorter != NULL) {
+        w->sort_order_id = order->order_id;
+        row_spill_init(&w->spill, w->env, w->sorter, w->format.root, w->memory_bytes);
     }
 done:
     return code;
@@ -316,42 +323,95 @@ done:
     return code;
 }
 
-/* Writes a stage in the table's order. The open file goes on only where it stays sorted. */
-static tarn_code write_sorted(data_writer *w, lane *l, const tarn_batch *batch, tarn_error *err) {
+/* Writes rows in the table's order. The open file goes on only where it stays sorted. */
+static tarn_code write_sorted(data_writer *w, lane *l, const tarn_batch *batch,
+                              const row_order *order, tarn_error *err) {
     tarn_code code = TARN_OK;
-    row_order order;
     tarn_batch piece;
     memset(&piece, 0, sizeof piece);
-    TRY(row_order_make(w->sorter, w->env, batch, &order, err));
-    if (l->open && str_cmp(row_order_key(&order, 0), buf_str(&l->last_key)) < 0) {
+    if (l->open && str_cmp(row_order_key(order, 0), buf_str(&l->last_key)) < 0) {
         TRY(finish_file(w, l, err));
     }
-    for (int64_t row = 0; row < order.n; row += SORT_PIECE_ROWS) {
-        int64_t n = order.n - row < SORT_PIECE_ROWS ? order.n - row : SORT_PIECE_ROWS;
-        TRY(batch_gather(w->env, batch, order.rows + row, n, &piece, err));
+    for (int64_t row = 0; row < order->n; row += SORT_PIECE_ROWS) {
+        int64_t n = order->n - row < SORT_PIECE_ROWS ? order->n - row : SORT_PIECE_ROWS;
+        TRY(batch_gather(w->env, batch, order->rows + row, n, &piece, err));
         TRY(write_to_file(w, l, &piece, err));
         batch_release(&piece);
     }
     buf_reset(&l->last_key);
-    TRY(buf_append_str(&l->last_key, row_order_key(&order, order.n - 1), err));
+    TRY(buf_append_str(&l->last_key, row_order_key(order, order->n - 1), err));
 done:
     batch_release(&piece);
+    return code;
+}
+
+static tarn_code sort_and_write(data_writer *w, lane *l, const tarn_batch *batch, tarn_error *err) {
+    row_order order;
+    tarn_code code = row_order_make(w->sorter, w->env, batch, &order, err);
+    if (code == TARN_OK) {
+        code = write_sorted(w, l, batch, &order, err);
+    }
     row_order_release(&order);
     return code;
 }
 
-static tarn_code flush_stage(data_writer *w, lane *l, tarn_error *err) {
+/* Many rows that came in order behind those of the file may well go on so: they go into it. Others
+ * wait in a temporary file for those to come. */
+static tarn_code put_aside(data_writer *w, lane *l, const tarn_batch *batch, tarn_error *err) {
+    row_order order;
+    tarn_code code = TARN_OK;
+    TRY(row_order_make(w->sorter, w->env, batch, &order, err));
+    if (l->runs.n == 0 && order.as_came && batch_bytes(batch) >= RELIEVE_BYTES &&
+        (!l->open || str_cmp(row_order_key(&order, 0), buf_str(&l->last_key)) >= 0)) {
+        TRY(write_sorted(w, l, batch, &order, err));
+    } else {
+        TRY(row_spill_add(&w->spill, &l->runs, batch, &order, err));
+    }
+done:
+    row_order_release(&order);
+    return code;
+}
+
+/* All rows of a lane, those in stage the last, in order. */
+static tarn_code merge_rows(data_writer *w, lane *l, tarn_batch *stage, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    row_merge *merge = NULL;
+    tarn_batch batch;
+    memset(&batch, 0, sizeof batch);
+    TRY(row_merge_open(&w->spill, &l->runs, stage, &merge, err));
+    for (;;) {
+        TRY(row_merge_next(merge, &batch, err));
+        if (batch_rows(&batch) == 0) {
+            break;
+        }
+        TRY(sort_and_write(w, l, &batch, err));
+        batch_release(&batch);
+    }
+done:
+    batch_release(&batch);
+    row_merge_free(merge);
+    row_runs_release(&l->runs, w->env);
+    return code;
+}
+
+/* last: nothing comes behind it in the lane's files. */
+static tarn_code flush_stage(data_writer *w, lane *l, bool last, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_batch batch;
     memset(&batch, 0, sizeof batch);
-    if (!l->has_stage || l->stage.length == 0) {
-        return TARN_OK;
+    if (l->has_stage && l->stage.length > 0) {
+        TRY(builder_finish_batch(&l->stage, &batch, err));
     }
-    TRY(builder_finish_batch(&l->stage, &batch, err));
-    if (w->sorter != NULL) {
-        TRY(write_sorted(w, l, &batch, err));
-    } else {
+    if (last && l->runs.n > 0) {
+        TRY(merge_rows(w, l, &batch, err));
+    } else if (batch_rows(&batch) == 0) {
+        return TARN_OK;
+    } else if (w->sorter == NULL) {
         TRY(write_to_file(w, l, &batch, err));
+    } else if (last) {
+        TRY(sort_and_write(w, l, &batch, err));
+    } else {
+        TRY(put_aside(w, l, &batch, err));
     }
 done:
     batch_release(&batch);
@@ -360,7 +420,7 @@ done:
 }
 
 static tarn_code close_lane(data_writer *w, lane *l, tarn_error *err) {
-    tarn_code code = flush_stage(w, l, err);
+    tarn_code code = flush_stage(w, l, true, err);
     if (code == TARN_OK && l->open) {
         code = finish_file(w, l, err);
     }
@@ -387,14 +447,15 @@ static tarn_code make_room(data_writer *w, tarn_error *err) {
         }
     }
     tarn_assert(coldest != NULL);
-    return close_lane(w, coldest, err);
+    /* rows that are to be sorted were promised to no file */
+    return w->sorter != NULL ? finish_file(w, coldest, err) : close_lane(w, coldest, err);
 }
 
 /* Writes out what a lane holds most of. */
 static tarn_code relieve_lane(data_writer *w, lane *l, tarn_error *err) {
     tarn_code code = TARN_OK;
     if (staged_bytes(w, l) >= RELIEVE_BYTES) {
-        TRY(flush_stage(w, l, err));
+        TRY(flush_stage(w, l, false, err));
     } else if (l->open) {
         TRY(file_writer_relieve(&l->file, err));
     }
@@ -404,7 +465,7 @@ done:
 }
 
 /* Keeps buffered bytes under the budget (invariant 4): a large stage or row group is written out,
- * and where all are small the coldest lane is closed. */
+ * and where all are small a stage that is to be sorted, or else the coldest lane is closed. */
 static tarn_code relieve_memory(data_writer *w, tarn_error *err) {
     tarn_code code = TARN_OK;
     while (w->buffered > w->memory_bytes) {
@@ -424,6 +485,8 @@ static tarn_code relieve_memory(data_writer *w, tarn_error *err) {
         int64_t before = w->buffered;
         if (largest->buffered >= RELIEVE_BYTES) {
             TRY(relieve_lane(w, largest, err));
+        } else if (w->sorter != NULL && staged_bytes(w, largest) > 0) {
+            TRY(flush_stage(w, largest, false, err));
         }
         if (w->buffered >= before) {
             TRY(close_lane(w, coldest, err));
@@ -445,7 +508,7 @@ static tarn_code stage_rows(data_writer *w, lane *l, const tarn_batch *batch,
     view_array(&batch->array, batch->type, &rows);
     TRY(builder_gather(&l->stage, &rows, group->rows, group->n_rows, err));
     if (w->sorter != NULL ? staged_bytes(w, l) >= SORT_MAX_BYTES : l->stage.length >= STAGE_ROWS) {
-        TRY(flush_stage(w, l, err));
+        TRY(flush_stage(w, l, false, err));
     }
     count_buffered(w, l);
 done:
@@ -485,6 +548,18 @@ static bool goes_through(const data_writer *w, const lane *l, int64_t rows) {
     return w->sorter == NULL && rows >= STAGE_ROWS / 4 && (!l->has_stage || l->stage.length == 0);
 }
 
+static tarn_code close_lanes(data_writer *w, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (size_t i = 0; i < w->n_lanes; i++) {
+        if (w->lanes[i] != NULL) {
+            TRY(close_lane(w, w->lanes[i], err));
+        }
+    }
+    TRY(row_spill_clear(&w->spill, err));
+done:
+    return code;
+}
+
 static tarn_code write_rows(data_writer *w, const tarn_batch *batch, row_location *out,
                             tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -506,6 +581,9 @@ static tarn_code write_rows(data_writer *w, const tarn_batch *batch, row_locatio
         }
     }
     TRY(relieve_memory(w, err));
+    if (row_spill_bytes(&w->spill) / SPILL_TARGETS >= w->format.target_bytes) {
+        TRY(close_lanes(w, err));
+    }
 done:
     return code;
 }
@@ -589,11 +667,7 @@ tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out
         remove_finished(w);
         return refuse_broken(w, err);
     }
-    for (size_t i = 0; i < w->n_lanes; i++) {
-        if (w->lanes[i] != NULL) {
-            TRY(close_lane(w, w->lanes[i], err));
-        }
-    }
+    TRY(close_lanes(w, err));
     TRY(copy_files(w, arena, out, err));
     begin_round(w);
 done:
@@ -621,10 +695,12 @@ void data_writer_free(data_writer *w) {
             builder_release(&l->stage);
         }
         if (l != NULL) {
+            row_runs_release(&l->runs, w->env);
             buf_release(&l->last_key);
         }
     }
     remove_finished(w);
+    row_spill_release(&w->spill);
     partitioner_free(w->partitioner);
     env_free(w->env, w->lanes);
     arena_release(&w->now.arena);

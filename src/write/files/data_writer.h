@@ -4,13 +4,13 @@
  * exactly one write result or removed by abort; 3 at most `max_open` files are open, the one
  * written to longest ago is closed first; 4 buffered bytes stay under `memory_bytes` by closing the
  * largest; 5 after a failure in the middle of a batch nothing is handed out any more, so that no
- * batch is committed in part; 6 every file of a sorted table is sorted by itself.
+ * batch is committed in part; 6 a file that names a sort order is wholly sorted by it.
  *
- * Sorting (a default sort order, and not keep_order): a partition's rows are held until they reach
- * its share of memory_bytes, or the writer closes; then they are sorted, and go on in the open file
- * where none of them lies before its last row, else into a new one. So a file of rows that come
- * unsorted is bounded by memory_bytes (unpacked, by all partitions together) as well as by the
- * target size; rows that come sorted make files of the target size. */
+ * Sorting (a default sort order, and not keep_order): a partition's rows are held until the writer
+ * closes. What does not fit in memory_bytes is sorted and waits as a run in a temporary file
+ * (store/store_temp.h); the runs are merged into files of the target size when the writer closes,
+ * or when what waits is 32 times the target size, unpacked. Many rows that come in order go into
+ * the open file at once, without a detour. */
 #ifndef WRITE_FILES_DATA_WRITER_H
 #define WRITE_FILES_DATA_WRITER_H
 

@@ -323,8 +323,10 @@ tarn_code row_order_make(const row_sorter *sorter, tarn_env *env, const tarn_bat
         ranks[i].prefix = prefix_of(str_from(key_of(out, (int32_t)i), out->shared));
     }
     const row_rank *sorted = sort_ranks(out, ranks, ranks + n);
+    out->as_came = true;
     for (size_t i = 0; i < n; i++) {
         out->rows[i] = sorted[i].row;
+        out->as_came = out->as_came && sorted[i].row == (int32_t)i;
     }
 done:
     env_free(env, ranks);

@@ -26,6 +26,7 @@ typedef struct row_order {
     tarn_env *env;
     int32_t *rows; /* the batch's row numbers in order; equal rows as they came */
     int64_t n;
+    bool as_came; /* they came in order */
     tarn_buf keys;
     size_t *ends;  /* of the key of each row of the batch, in keys */
     size_t shared; /* bytes that all keys begin with */

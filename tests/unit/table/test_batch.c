@@ -162,6 +162,54 @@ static void test_gather_filter_concat(void **state) {
     test_env_done(env);
 }
 
+/* As bytes and back; bytes that end early or lie are refused and leave nothing behind. */
+static void test_dump(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_arena arena;
+    tarn_buf lines;
+    tarn_buf bytes;
+    tarn_batch batch;
+    tarn_builder b;
+    arena_init(&arena, env);
+    buf_init(&lines, env, 0);
+    buf_init(&bytes, env, 0);
+    for (int64_t n = 0; n < 200; n = n * 2 + 1) {
+        tarn_view rows;
+        make_lines(&lines, NULL, n);
+        assert_ok(rows_read(env, &arena, all_type(&arena), (const char *)lines.data, &batch, &err));
+        view_array(&batch.array, batch.type, &rows);
+        assert_ok(builder_init(&b, env, batch.type, &err));
+        assert_ok(builder_view(&b, &rows, 0, n, &err));
+        buf_reset(&bytes);
+        assert_ok(builder_dump(&b, &bytes, &err));
+        builder_release(&b);
+        for (size_t cut = 0; cut < bytes.len; cut += 1 + cut / 20) {
+            assert_ok(builder_init(&b, env, batch.type, &err));
+            assert_code(builder_load(&b, str_make(bytes.data, cut), &err), TARN_CORRUPT);
+            builder_release(&b);
+            err_reset(&err);
+        }
+        assert_ok(builder_init(&b, env, batch.type, &err));
+        assert_ok(builder_load(&b, buf_str(&bytes), &err));
+        batch_release(&batch);
+        assert_ok(builder_finish_batch(&b, &batch, &err));
+        builder_release(&b);
+        assert_int_equal(batch_rows(&batch), n);
+        rows_check(env, &batch, (const char *)lines.data);
+        batch_release(&batch);
+    }
+    bytes.data[7] = 0x7f; /* of the length */
+    assert_ok(builder_init(&b, env, all_type(&arena), &err));
+    assert_code(builder_load(&b, buf_str(&bytes), &err), TARN_CORRUPT);
+    builder_release(&b);
+    buf_release(&bytes);
+    buf_release(&lines);
+    arena_release(&arena);
+    test_env_done(env);
+}
+
 static void test_truncate(void **state) {
     (void)state;
     tarn_env *env = test_env();
@@ -281,6 +329,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_slices_outlive_source),
         cmocka_unit_test(test_gather_filter_concat),
+        cmocka_unit_test(test_dump),
         cmocka_unit_test(test_truncate),
         cmocka_unit_test(test_path_view),
         cmocka_unit_test(test_without_memory),

@@ -411,20 +411,29 @@ done:
     return code;
 }
 
-static int32_t sorting(const char *by, const char *format, size_t memory_bytes, bool keep_order) {
+typedef struct sorting_case {
+    const char *by, *format, *target;
+    size_t memory_bytes;
+    bool keep_order;
+} sorting_case;
+
+/* Every file is wholly sorted and says so, or does not say it; how many there are. */
+static int32_t sorting(const sorting_case *how) {
     tarn_env *env = test_env();
     writer_case c;
     data_writer *w;
     write_result result;
     uint64_t seed = 9;
-    const table_shape shape = {.schema = SCHEMA,
-                               .by = by,
-                               .order = "s desc nulls last, p",
-                               .properties = {{STR("write.format.default"), str_of(format)}},
-                               .n_properties = 1};
+    const table_shape shape = {
+        .schema = SCHEMA,
+        .by = how->by,
+        .order = "s desc nulls last, p",
+        .properties = {{STR("write.format.default"), str_of(how->format)},
+                       {STR("write.target-file-size-bytes"), str_of(how->target)}},
+        .n_properties = how->target != NULL ? 2 : 1};
     assert_ok(case_open(&c, env, &shape, &err));
-    c.options.memory_bytes = memory_bytes;
-    c.options.keep_order = keep_order;
+    c.options.memory_bytes = how->memory_bytes;
+    c.options.keep_order = how->keep_order;
     assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
     for (int i = 0; i < 30; i++) {
         tarn_batch batch;
@@ -435,8 +444,8 @@ static int32_t sorting(const char *by, const char *format, size_t memory_bytes, 
     assert_ok(data_writer_close(w, &c.arena, &result, &err));
     assert_int_equal(check_result(&c, &result), 60000);
     for (int32_t i = 0; i < result.n_files; i++) {
-        assert_int_equal(result.files[i].sort_order_id, keep_order ? 0 : 1);
-        if (!keep_order) {
+        assert_int_equal(result.files[i].sort_order_id, how->keep_order ? 0 : 1);
+        if (!how->keep_order) {
             check_sorted(&c, &result.files[i]);
         }
     }
@@ -448,11 +457,58 @@ static int32_t sorting(const char *by, const char *format, size_t memory_bytes, 
 
 static void test_writer_sorts(void **state) {
     (void)state;
-    assert_int_equal(sorting(NULL, "parquet", 0, false), 1);
-    assert_int_equal(sorting("bucket(3, v)", "avro", 0, false), 3);
-    assert_true(sorting(NULL, "parquet", 1000000, false) > 1);
-    assert_true(sorting("bucket(3, v)", "parquet", 1000000, false) > 3);
-    assert_int_equal(sorting(NULL, "parquet", 0, true), 1);
+    static const struct {
+        sorting_case how;
+        int32_t least, most; /* files */
+    } cases[] = {
+        {{NULL, "parquet", NULL, 0, false}, 1, 1},
+        {{"bucket(3, v)", "avro", NULL, 0, false}, 3, 3},
+        /* rows that do not fit: files are as large as ever */
+        {{NULL, "parquet", NULL, 1000000, false}, 1, 1},
+        {{"bucket(3, v)", "parquet", NULL, 1000000, false}, 3, 3},
+        {{"bucket(3, v)", "avro", NULL, 50000, false}, 3, 3},
+        {{"p", "parquet", NULL, 200000, false}, 100, 100},
+        {{NULL, "parquet", "100000", 500000, false}, 5, 12},
+        /* what waits on disk is bounded by the target size */
+        {{NULL, "parquet", "20000", 100000, false}, 12, 60},
+        {{NULL, "parquet", NULL, 0, true}, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t files = sorting(&cases[i].how);
+        if (files < cases[i].least || files > cases[i].most) {
+            fail_msg("case %zu: %d files", i, files);
+        }
+    }
+}
+
+/* Where runs can't be kept, the writer says where, and nothing of its files stays. */
+static void test_writer_sort_disk(void **state) {
+    (void)state;
+    tarn_env_options options = TARN_ENV_OPTIONS_INIT;
+    tarn_env *env = NULL;
+    writer_case c;
+    data_writer *w;
+    write_result result;
+    uint64_t seed = 12;
+    tarn_code code = TARN_OK;
+    const table_shape shape = {.schema = SCHEMA, .order = "v"};
+    options.temp_dir = "/tmp/tarn-no-such-folder";
+    assert_ok(tarn_env_new(&options, &env, &err));
+    assert_ok(case_open(&c, env, &shape, &err));
+    c.options.memory_bytes = 100000;
+    assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
+    for (int i = 0; i < 20 && code == TARN_OK; i++) {
+        code = write_rows(&c, w, -3, 1000, &seed, &err);
+    }
+    assert_code(code, TARN_NOT_FOUND);
+    assert_non_null(strstr(err.message, "/tmp/tarn-no-such-folder"));
+    err_reset(&err);
+    assert_code(data_writer_close(w, &c.arena, &result, &err), TARN_NOT_FOUND);
+    err_reset(&err);
+    data_writer_free(w);
+    assert_int_equal(objects(&c), 0);
+    close_case(&c);
+    test_env_done(env);
 }
 
 /* Rows that come in order go on in one file, whatever the memory; the files roll at their target.
@@ -659,7 +715,7 @@ static void test_writer_store_faults(void **state) {
     test_env_done(env);
 }
 
-static void each_allocation(const char *order, const char *format) {
+static void each_allocation(const char *order, const char *format, size_t memory_bytes) {
     const table_shape shape = {.schema = SCHEMA,
                                .by = "p",
                                .order = order,
@@ -675,6 +731,7 @@ static void each_allocation(const char *order, const char *format) {
         tarn_env *env = fail_alloc_env(&plan, 0);
         memset(results, 0, sizeof results);
         assert_ok(case_open(&c, env, &shape, &err));
+        c.options.memory_bytes = memory_bytes;
         atomic_store(&plan.count, 0);
         plan.fail_at = k;
         tarn_code code = tell(&c, &w, results, &e);
@@ -694,9 +751,10 @@ static void each_allocation(const char *order, const char *format) {
 
 static void test_writer_memory(void **state) {
     (void)state;
-    each_allocation(NULL, "parquet");
-    each_allocation("s desc, v", "parquet");
-    each_allocation("v", "avro");
+    each_allocation(NULL, "parquet", 0);
+    each_allocation("s desc, v", "parquet", 0);
+    each_allocation("v", "avro", 0);
+    each_allocation("v", "parquet", 100000);
 }
 
 int main(void) {
@@ -712,6 +770,7 @@ int main(void) {
         cmocka_unit_test(test_writer_locates),
         cmocka_unit_test(test_writer_locate_needs_order),
         cmocka_unit_test(test_writer_sorts),
+        cmocka_unit_test(test_writer_sort_disk),
         cmocka_unit_test(test_writer_sorted_input),
         cmocka_unit_test(test_writer_equality),
         cmocka_unit_test(test_writer_many_partitions),
