@@ -112,6 +112,7 @@ static int finish(ingest *in, tarn_code code) {
         ingest_note_rest(in);
     }
     tarn_env_cancel_reset(the_app.env); /* cleaning up is not cancelled */
+    ingest_wait_no_more();
     bool taken_back =
         in->created && in->commits == 0 && code != TARN_OK && code != TARN_COMMIT_UNKNOWN;
     if (taken_back && in->sink != NULL) {
@@ -130,6 +131,12 @@ static int finish(ingest *in, tarn_code code) {
     }
     add_hint(code);
     int status = app_fail(code);
+    if (in->ends_waiting && ingest_options.state != NULL) {
+        app_say("info",
+                "stopped while the catalog was away: what is not in the table is in the state "
+                "folder as far as it was read, and the same command goes on");
+        return status;
+    }
     /* with a state more may be read than committed by now */
     int64_t rows = ingest_options.state != NULL ? in->committed_rows : in->rows - in->waiting;
     if (in->commits > 0) {
@@ -209,6 +216,7 @@ int cmd_ingest(int argc, char **argv) {
     code = code == TARN_OK ? ingest_check_metrics() : code;
     code = code == TARN_OK ? ingest_open_table(&in) : code;
     code = code == TARN_OK ? ingest_start_sink(&in) : code;
+    code = code == TARN_OK ? ingest_wait_for_catalog(&in) : code;
     code = code == TARN_OK ? ingest_run(&in) : code;
     return finish(&in, code);
 }

@@ -5,6 +5,7 @@
  *   ingest_rejects.c   where bad rows go
  *   ingest_again.c     from the last checkpoint on, after a conflict
  *   ingest_balance.c   partitions that come and go
+ *   ingest_away.c      a catalog that is away
  */
 #ifndef TARN_INGEST_H
 #define TARN_INGEST_H
@@ -20,13 +21,14 @@ typedef struct ingest_choices {
     const char *format, *schema, *partition_by, *sort_by, *identifiers, *null_text, *delimiter,
         *quote, *rejects, *on_bad_row, *branch, *mode, *where, *key, *deletes, *state, *sink_id,
         *interval, *distribution, *op_column, *kafka_group, *schema_registry, *metrics, *log,
-        *kafka_wait;
+        *kafka_wait, *catalog_wait;
     int64_t checkpoint_rows, memory_mb, writers, empty_commit_every;
     bool create, no_header, ignore_unknown, merge, upsert, follow, evolve, accept_rollback,
         kafka_balance;
     opt_list properties, kafka_properties;
-    int64_t interval_ms;   /* of interval; -1: none */
-    int64_t kafka_wait_ms; /* 0: not said */
+    int64_t interval_ms;     /* of interval; -1: none */
+    int64_t kafka_wait_ms;   /* 0: not said */
+    int64_t catalog_wait_ms; /* of catalog_wait */
 } ingest_choices;
 
 extern ingest_choices ingest_options;
@@ -62,7 +64,9 @@ typedef struct ingest {
     bool cut_short;    /* a signal came before the input's end */
     long rejects_kept; /* bytes of rejects that belong to commits */
     int32_t rewinds;   /* one behind the other */
-    bool rewound;      /* the last checkpoint was refused, and its rows come again */
+    bool ends_waiting; /* for the catalog, after a signal: */
+    struct timespec stopped;
+    bool rewound;               /* the last checkpoint was refused, and its rows come again */
     int64_t checkpoints_before; /* this sink was opened */
     int64_t rows, waiting, rejected, rejected_before, commits, files, checkpoints;
     int64_t last_snapshot, committed_rows;
@@ -103,6 +107,11 @@ tarn_code ingest_evolve(ingest *in, const struct ArrowSchema *batch);
 tarn_code ingest_balance(ingest *in);
 /* A checkpoint failed with this code (the_app.err): where its rows only come again it is OK. */
 tarn_code ingest_rewind(ingest *in, tarn_code code);
+
+/* ---- ingest_away.c ---- */
+/* From now on; streams for as long as it takes, unless --catalog-timeout says otherwise. */
+tarn_code ingest_wait_for_catalog(ingest *in);
+void ingest_wait_no_more(void);
 
 /* ---- ingest_rejects.c ---- */
 /* Before there is a state: CONFLICT where the file has something in it. */

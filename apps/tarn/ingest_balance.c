@@ -47,7 +47,9 @@ static tarn_code cut_rejects(ingest *in) {
 }
 
 tarn_code ingest_rewind(ingest *in, tarn_code code) {
-    if ((code != TARN_CONFLICT && code != TARN_COMMIT_UNKNOWN) || in->rewinds >= MAX_REWINDS) {
+    bool away = (the_app.err.flags & TARN_ERROR_AWAY) != 0; /* it was waited for long enough */
+    if (away || (code != TARN_CONFLICT && code != TARN_COMMIT_UNKNOWN) ||
+        in->rewinds >= MAX_REWINDS) {
         return code;
     }
     if (!the_app.quiet) {

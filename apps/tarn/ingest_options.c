@@ -95,6 +95,10 @@ static const opt_spec INGEST_SPECS[] = {
      "(default 60s); with it they are\nwaited for"},
     {"schema-registry", 0, OPT_TEXT, &ingest_options.schema_registry, "URL",
      "where the schemas of Avro messages are"},
+    {"catalog-timeout", 0, OPT_TEXT, &ingest_options.catalog_wait, "TIME",
+     "how long the server or database of the catalog may be away\nbefore that is an error "
+     "(default: "
+     "a few seconds; with --follow,\n--state or Kafka it is waited for)"},
     {"merge-append", 0, OPT_FLAG, &ingest_options.merge, "",
      "merge small manifests while committing (streams always do)"},
     {"memory-mb", 0, OPT_COUNT, &ingest_options.memory_mb, "N",
@@ -274,6 +278,10 @@ int ingest_check_options(int32_t n_inputs) {
     if (o->kafka_wait != NULL && !read_duration(o->kafka_wait, &o->kafka_wait_ms)) {
         return app_usage("--kafka-timeout takes a time as 500ms, 10s, 5m, not \"%s\"",
                          o->kafka_wait);
+    }
+    if (o->catalog_wait != NULL && !read_duration(o->catalog_wait, &o->catalog_wait_ms)) {
+        return app_usage("--catalog-timeout takes a time as 500ms, 10s, 5m, not \"%s\"",
+                         o->catalog_wait);
     }
     if (o->log != NULL && strcmp(o->log, "json") != 0) {
         return app_usage("--log takes json, not \"%s\"", o->log);

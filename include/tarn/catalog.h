@@ -48,6 +48,35 @@ tarn_catalog_open(tarn_env *env,                       /* @keep */
                   const tarn_catalog_options *options, /* @borrow, may be NULL */
                   tarn_catalog_handle **out,           /* @give: tarn_catalog_close */
                   tarn_error *err /* @borrow, may be NULL */);
+/* What is told of a catalog whose server or database is away. */
+typedef enum tarn_away_event {
+    TARN_AWAY_LASTS = 0,  /* it is waited for */
+    TARN_AWAY_BEGINS = 1, /* once, where it lasts longer than a moment */
+    TARN_AWAY_ENDS = 2    /* once after that */
+} tarn_away_event;
+
+typedef struct tarn_catalog_wait {
+    uint32_t struct_size;
+    int64_t timeout_ms; /* of one outage, before it is an error; -1: for ever */
+    /* NULL, or asked about 10 times a second by whoever waits, on any thread, one at a time: ms
+     * since the outage began, why as the error says it. false: it is an error now. It must not
+     * call the library. @keep */
+    bool (*ask)(void *ctx, tarn_away_event event, int64_t ms, const char *why);
+    void *ctx; /* @keep */
+} tarn_catalog_wait;
+
+#define TARN_CATALOG_WAIT_INIT                                                                     \
+    { sizeof(tarn_catalog_wait), 0, NULL, NULL }
+
+/* From now on loading tables and committing to them waits while the server of an http or https
+ * catalog, or the database of a postgresql one, is away (TARN_ERROR_AWAY), and tries again, up to
+ * 30 seconds apart. What is answered then is as if it had never been away: a commit whose answer
+ * was lost is looked for, or sent again, once the catalog is back. Without it (NULL) such calls
+ * fail after a few seconds. Not while other threads use the catalog. NOMEM, IO. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_catalog_set_wait(tarn_catalog_handle *catalog,  /* @borrow */
+                      const tarn_catalog_wait *wait, /* @borrow, may be NULL */
+                      tarn_error *err /* @borrow, may be NULL */);
 TARN_API void tarn_catalog_close(tarn_catalog_handle *catalog /* @take, may be NULL */);
 
 /* Text results are JSON documents in one allocation of the caller's. */

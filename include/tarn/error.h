@@ -48,10 +48,14 @@ typedef struct tarn_error {
     uint32_t struct_size; /* sizeof(tarn_error) of the caller; TARN_ERROR_INIT sets it */
     tarn_code code;
     int32_t os_code;   /* errno where there is one, else 0 */
-    uint32_t flags;    /* reserved, 0 */
+    uint32_t flags;    /* TARN_ERROR_*, else 0 */
     char message[512]; /* one line, no newline: names the thing and the place */
     char detail[512];  /* more of the place: file, offset, key; may be empty */
 } tarn_error;
+
+/* A server or database was not there (not reached, no answer, 502, 503, 504): the same call may
+ * succeed later. @since 0.2 */
+#define TARN_ERROR_AWAY 1u
 
 #define TARN_ERROR_INIT                                                                            \
     {                                                                                              \

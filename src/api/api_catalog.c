@@ -16,6 +16,16 @@ void handle_release(tarn_catalog_handle *catalog) {
     env_free(catalog->env, catalog);
 }
 
+tarn_code tarn_catalog_set_wait(tarn_catalog_handle *catalog, const tarn_catalog_wait *wait,
+                                tarn_error *err) {
+    API_ERROR(err);
+    if (wait == NULL) {
+        return catalog_set_patience(catalog->catalog, NULL, err);
+    }
+    const catalog_patience patience = {wait->timeout_ms, wait->ask, wait->ctx};
+    return catalog_set_patience(catalog->catalog, &patience, err);
+}
+
 void tarn_catalog_close(tarn_catalog_handle *catalog) {
     handle_release(catalog);
 }

@@ -100,6 +100,7 @@ tarn_code err_set(tarn_error *err, tarn_code code, const char *fmt, ...) {
     err->detail[0] = '\0';
     err->code = code;
     err->os_code = 0;
+    err->flags = 0;
     return code;
 }
 
@@ -136,6 +137,7 @@ tarn_code err_os(tarn_error *err, int os_code, const char *fmt, ...) {
     err->detail[0] = '\0';
     err->code = code;
     err->os_code = os_code;
+    err->flags = 0;
     return code;
 }
 
@@ -162,6 +164,21 @@ tarn_code err_add(tarn_error *err, tarn_code code, const char *fmt, ...) {
     }
     (void)append_text(err->detail, used, sizeof err->detail, "%s", text);
     return code;
+}
+
+tarn_code err_set_away(tarn_error *err, tarn_code code) {
+    if (err != NULL) {
+        err->flags |= TARN_ERROR_AWAY;
+    }
+    return code;
+}
+
+bool err_is_away(const tarn_error *err) {
+    return err != NULL && (err->flags & TARN_ERROR_AWAY) != 0;
+}
+
+tarn_code err_as(tarn_error *err, tarn_code code, const tarn_error *cause) {
+    return err_is_away(cause) ? err_set_away(err, code) : code;
 }
 
 void err_reset(tarn_error *err) {

@@ -22,6 +22,13 @@ tarn_code err_nomem(tarn_error *err);
  */
 tarn_code err_add(tarn_error *err, tarn_code code, const char *fmt, ...) TARN_PRINTF(3, 4);
 
+/* Marks an error that was just set as TARN_ERROR_AWAY: what it is about was not there, and the same
+ * may succeed later. err_set and err_os take the mark off. */
+tarn_code err_set_away(tarn_error *err, tarn_code code);
+bool err_is_away(const tarn_error *err);
+/* As err_set_away where cause is so marked. */
+tarn_code err_as(tarn_error *err, tarn_code code, const tarn_error *cause);
+
 void err_reset(tarn_error *err);
 
 /* Programmer errors. Debug builds abort; release builds go on in the caller's way. */

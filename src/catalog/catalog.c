@@ -81,8 +81,19 @@ tarn_code catalog_list_tables(tarn_catalog *c, tarn_arena *arena, const tarn_ide
 
 tarn_code catalog_load(tarn_catalog *c, const tarn_ident *table, tarn_table_version **out,
                        tarn_error *err) {
-    tarn_code code = ident_check_table(table, err);
-    return code != TARN_OK ? code : c->vt->load(c, table, out, err);
+    tarn_error local = TARN_ERROR_INIT;
+    tarn_error *e = err != NULL ? err : &local;
+    catalog_outage outage = {0};
+    tarn_code code = ident_check_table(table, e);
+    if (code != TARN_OK) {
+        return code;
+    }
+    do {
+        err_reset(e);
+        code = c->vt->load(c, table, out, e);
+    } while (code != TARN_OK && catalog_wait(c, &outage, e));
+    catalog_wait_end(c, &outage, code == TARN_OK || !err_is_away(e));
+    return code;
 }
 
 static bool requires_create(const tarn_change_set *set) {
@@ -97,18 +108,25 @@ static bool requires_create(const tarn_change_set *set) {
 tarn_code catalog_commit(tarn_catalog *c, const tarn_ident *table, tarn_table_version *base,
                          const tarn_change_set *set, tarn_outcome_kind *outcome,
                          tarn_table_version **out, tarn_error *err) {
+    tarn_error local = TARN_ERROR_INIT;
+    tarn_error *e = err != NULL ? err : &local;
+    catalog_outage outage = {0};
     *outcome = TARN_NOT_COMMITTED;
-    tarn_code code = ident_check_table(table, err);
+    tarn_code code = ident_check_table(table, e);
     if (code != TARN_OK) {
         return code;
     }
     if (base == NULL && !requires_create(set)) {
-        return err_set(err, TARN_INVALID,
+        return err_set(e, TARN_INVALID,
                        "a commit without a base must require that the table %.*s "
                        "does not exist",
                        STR_ARG(table->name));
     }
-    code = c->vt->commit(c, table, base, set, outcome, out, err);
+    do { /* what may have been sent is settled there */
+        err_reset(e);
+        code = c->vt->commit(c, table, base, set, outcome, out, e);
+    } while (code != TARN_OK && *outcome == TARN_NOT_COMMITTED && catalog_wait(c, &outage, e));
+    catalog_wait_end(c, &outage, code == TARN_OK || !err_is_away(e));
     tarn_assert((code == TARN_OK) == (*outcome == TARN_COMMITTED));
     tarn_assert((code == TARN_COMMIT_UNKNOWN) == (*outcome == TARN_OUTCOME_UNKNOWN));
     return code;
@@ -121,12 +139,19 @@ bool catalog_offers_files(tarn_catalog *c) {
 tarn_code catalog_commit_files(tarn_catalog *c, const tarn_ident *table, tarn_str body,
                                tarn_outcome_kind *outcome, int64_t *snapshot_id, tarn_error *err) {
     *outcome = TARN_NOT_COMMITTED;
+    tarn_error local = TARN_ERROR_INIT;
+    tarn_error *e = err != NULL ? err : &local;
+    catalog_outage outage = {0};
     *snapshot_id = TARN_NO_SNAPSHOT;
-    tarn_code code = ident_check_table(table, err);
+    tarn_code code = ident_check_table(table, e);
     if (code != TARN_OK) {
         return code;
     }
-    code = c->vt->commit_files(c, table, body, outcome, snapshot_id, err);
+    do {
+        err_reset(e);
+        code = c->vt->commit_files(c, table, body, outcome, snapshot_id, e);
+    } while (code != TARN_OK && *outcome == TARN_NOT_COMMITTED && catalog_wait(c, &outage, e));
+    catalog_wait_end(c, &outage, code == TARN_OK || !err_is_away(e));
     tarn_assert((code == TARN_OK) == (*outcome == TARN_COMMITTED));
     tarn_assert((code == TARN_COMMIT_UNKNOWN) == (*outcome == TARN_OUTCOME_UNKNOWN));
     return code;
@@ -190,6 +215,7 @@ done:
 
 void catalog_close(tarn_catalog *c) {
     if (c != NULL) {
+        catalog_waiting_free(c);
         c->vt->close(c);
     }
 }

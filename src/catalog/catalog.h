@@ -4,6 +4,8 @@
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
 
+#include <tarn/catalog.h>
+
 #include "iceberg/change.h"
 #include "iceberg/view.h"
 #include "store/store.h"
@@ -119,13 +121,34 @@ typedef struct catalog_vtable {
                              tarn_error *err);
     tarn_code (*drop_view)(tarn_catalog *c, const tarn_ident *view, tarn_error *err);
     void (*close)(tarn_catalog *c);
+    /* NULL where nothing can be away. hasty: what was not reached is not tried again within a call,
+     * as the caller does that. */
+    void (*set_hasty)(tarn_catalog *c, bool hasty);
 } catalog_vtable;
+
+typedef struct catalog_waiting catalog_waiting; /* catalog_wait.c */
 
 struct tarn_catalog {
     const catalog_vtable *vt;
     tarn_env *env;
-    tarn_store *store; /* of its warehouse; owned */
+    tarn_store *store;        /* of its warehouse; owned */
+    catalog_waiting *waiting; /* NULL: that it is away is an error at once */
 };
+
+/* While the server or database is away (err_is_away), catalog_load, catalog_commit and
+ * catalog_commit_files wait for it, so that what they answer is as if it had never been: a commit
+ * whose answer was lost is settled when it is back. */
+typedef struct catalog_patience {
+    int64_t timeout_ms; /* of one outage; -1: for ever; 0: none */
+    /* NULL, or asked about 10 times a second by whoever waits, from any thread, one at a time;
+     * false: it is an error now. */
+    bool (*ask)(void *ctx, tarn_away_event event, int64_t ms, const char *why);
+    void *ctx;
+} catalog_patience;
+/* NULL: none. Not while other threads use the catalog, but for setting none. */
+tarn_code catalog_set_patience(tarn_catalog *c, const catalog_patience *patience,
+                               tarn_error *err) TARN_MUST_USE;
+int64_t catalog_waited_ms(tarn_catalog *c); /* in all calls that are over */
 
 /* Checked wrappers: one for each of the above, catalog_<verb>(...). */
 tarn_code catalog_list_namespaces(tarn_catalog *c, tarn_arena *arena, const tarn_ident *parent,

@@ -754,7 +754,7 @@ tarn_code catalog_dir_new(tarn_env *env, tarn_store *store, tarn_str warehouse, 
     }
     char *text = (char *)(self + 1);
     memcpy(text, warehouse.data, warehouse.len);
-    self->base = (tarn_catalog){&DIR_VTABLE, env, store};
+    self->base = (tarn_catalog){.vt = &DIR_VTABLE, .env = env, .store = store};
     self->warehouse = str_make(text, warehouse.len);
     *out = &self->base;
     return TARN_OK;

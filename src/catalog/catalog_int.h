@@ -14,6 +14,16 @@ const char *ident_label(tarn_arena *arena, const tarn_ident *ident);
  * some URI readers cut at become %XX, and so do "." and "..". NULL data: no memory. */
 tarn_str ident_path_part(tarn_arena *arena, tarn_str name);
 
+/* catalog_wait.c: one call's part in an outage, zero at first. catalog_wait: after a while whether
+ * to make the call again, whose failure err is; catalog_wait_end: however it ended. */
+typedef struct catalog_outage {
+    bool began;
+    int32_t tries;
+} catalog_outage;
+bool catalog_wait(tarn_catalog *c, catalog_outage *o, const tarn_error *err);
+void catalog_wait_end(tarn_catalog *c, catalog_outage *o, bool back);
+void catalog_waiting_free(tarn_catalog *c);
+
 tarn_table_version *table_version_new(tarn_env *env); /* NULL: no memory */
 /* Before v has its metadata: *m becomes, in arena, the same with all its snapshots in a pool that v
  * holds; which is that of base (may be NULL) where there is one, so that only what is new is made.

@@ -247,7 +247,7 @@ tarn_code catalog_path_new(tarn_env *env, tarn_store *store, tarn_str path, tarn
     }
     char *text = (char *)(self + 1);
     memcpy(text, path.data, path.len);
-    self->base = (tarn_catalog){&PATH_VTABLE, env, store};
+    self->base = (tarn_catalog){.vt = &PATH_VTABLE, .env = env, .store = store};
     self->path = str_make(text, path.len);
     *out = &self->base;
     return TARN_OK;

@@ -364,6 +364,10 @@ static void remote_close(tarn_catalog *c) {
     free_catalog((remote_catalog *)c);
 }
 
+static void remote_set_hasty(tarn_catalog *c, bool hasty) {
+    remote_client_set_hasty(((remote_catalog *)c)->client, hasty);
+}
+
 static const catalog_vtable REST_VTABLE = {
     .name = "rest",
     .list_namespaces = remote_list_namespaces,
@@ -382,6 +386,7 @@ static const catalog_vtable REST_VTABLE = {
     .drop_table = remote_drop,
     .default_location = remote_default_location,
     .close = remote_close,
+    .set_hasty = remote_set_hasty,
 };
 
 tarn_code catalog_rest_new(tarn_env *env, tarn_store *store, tarn_str uri,
@@ -390,7 +395,7 @@ tarn_code catalog_rest_new(tarn_env *env, tarn_store *store, tarn_str uri,
     if (self == NULL) {
         return err_nomem(err);
     }
-    self->base = (tarn_catalog){&REST_VTABLE, env, store};
+    self->base = (tarn_catalog){.vt = &REST_VTABLE, .env = env, .store = store};
     if (pthread_mutex_init(&self->lock, NULL) != 0) {
         env_free(env, self);
         return err_set(err, TARN_IO, "a lock could not be made");

@@ -24,6 +24,7 @@ typedef struct sql_work {
     sql_key key;
     tarn_table_version *base; /* NULL: a new table */
     catalog_document doc;
+    catalog_outage outage;
 } sql_work;
 
 static tarn_code no_row(sql_kind kind, const char *label, tarn_error *err) {
@@ -283,6 +284,9 @@ static tarn_code settle(sql_work *w, tarn_outcome_kind *outcome, tarn_error *cau
         if (!w->self->db->vt->remote) {
             return code;
         }
+        if (catalog_wait(&w->self->base, &w->outage, cause)) {
+            i = -1; /* as if it had not been away */
+        }
     }
     *outcome = TARN_OUTCOME_UNKNOWN;
     return code;
@@ -298,6 +302,7 @@ static tarn_code swap(sql_work *w, tarn_outcome_kind *outcome, tarn_error *err) 
     }
     if (code == TARN_OK) {
         code = settle(w, outcome, &cause);
+        catalog_wait_end(&w->self->base, &w->outage, code == TARN_OK || !err_is_away(&cause));
     } else if (code == TARN_CONFLICT) {
         shown = false; /* not our file */
     }
@@ -305,11 +310,12 @@ static tarn_code swap(sql_work *w, tarn_outcome_kind *outcome, tarn_error *err) 
         if (shown) {
             store_discard(store, w->doc.version->metadata_location);
         }
-        return err_set(err, code, "%s", cause.message);
+        return err_as(err, err_set(err, code, "%s", cause.message), &cause);
     }
     if (*outcome == TARN_OUTCOME_UNKNOWN) {
-        return err_set(err, TARN_COMMIT_UNKNOWN, "commit of table %s as %.*s was sent: %s",
-                       w->key.label, STR_ARG(w->doc.version->metadata_location), cause.message);
+        (void)err_set(err, TARN_COMMIT_UNKNOWN, "commit of table %s as %.*s was sent: %s",
+                      w->key.label, STR_ARG(w->doc.version->metadata_location), cause.message);
+        return err_as(err, TARN_COMMIT_UNKNOWN, &cause);
     }
     return TARN_OK;
 }
@@ -575,6 +581,13 @@ static void sql_close_catalog(tarn_catalog *c) {
     env_free(c->env, self);
 }
 
+static void sql_set_hasty(tarn_catalog *c, bool hasty) {
+    sql_catalog *self = (sql_catalog *)c;
+    sql_lock(self);
+    self->db->hasty = hasty;
+    sql_unlock(self);
+}
+
 static const catalog_vtable SQL_VTABLE = {
     .name = "sql",
     .list_namespaces = sql_list_namespaces,
@@ -598,6 +611,7 @@ static const catalog_vtable SQL_VTABLE = {
     .rename_view = sql_rename_view,
     .drop_view = sql_drop_view,
     .close = sql_close_catalog,
+    .set_hasty = sql_set_hasty,
 };
 
 /* Makes the tables in a database that lacks them, as Iceberg's JDBC catalog does with schema V1. */
@@ -666,7 +680,7 @@ static tarn_code open_over(sql_db *db, tarn_store *store, tarn_str catalog_name,
     self->db = db;
     self->name = put_text(&text, catalog_name);
     self->warehouse = put_text(&text, warehouse);
-    self->base = (tarn_catalog){&SQL_VTABLE, env, store};
+    self->base = (tarn_catalog){.vt = &SQL_VTABLE, .env = env, .store = store};
     tarn_code code = pthread_mutex_init(&self->lock, NULL) == 0
                          ? TARN_OK
                          : err_set(err, TARN_IO, "a lock could not be made");

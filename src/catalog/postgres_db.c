@@ -110,7 +110,7 @@ static tarn_code fail_connect(postgres_db *db, tarn_error *err) {
                                        "catalog database %s could not be reached: %s", db->label,
                                        redact(db, said, text, sizeof text));
     disconnect(db);
-    return code;
+    return code == TARN_IO ? err_set_away(err, code) : code;
 }
 
 static tarn_code connect_once(postgres_db *db, tarn_error *err) {
@@ -144,13 +144,13 @@ static tarn_code need_connection(postgres_db *db, tarn_error *err) {
     if (db->conn != NULL && PQstatus(db->conn) == CONNECTION_OK) {
         return TARN_OK;
     }
-    for (int i = 0; i < RECONNECT_TRIES; i++) {
+    for (int i = 0; i < (db->base.hasty ? 1 : RECONNECT_TRIES); i++) {
         TRY(env_check_cancel(db->base.env, err));
         code = connect_once(db, err);
         if (code != TARN_IO) {
             break;
         }
-        env_sleep_ms(db->base.env, RECONNECT_WAIT_MS);
+        env_sleep_ms(db->base.env, db->base.hasty ? 0 : RECONNECT_WAIT_MS);
     }
     if (code == TARN_OK) {
         env_log(db->base.env, TARN_LOG_WARN, "catalog", "reconnect", "database=%s", db->label);
@@ -167,7 +167,7 @@ static tarn_code fail_lost(postgres_db *db, const char *why, tarn_error *err) {
                              redact(db, said, text, sizeof text));
     db->lost = true;
     disconnect(db);
-    return code;
+    return err_set_away(err, code);
 }
 
 /* The last result of what was sent; the caller clears it. NULL: lost, and err says so. */
@@ -215,9 +215,11 @@ static tarn_code check_result(postgres_db *db, PGresult *result, tarn_error *err
     const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     /* "statement completion unknown" and trouble with the connection are no answers. */
     db->lost = state == NULL || strncmp(state, "08", 2) == 0 || strcmp(state, "40003") == 0;
-    return err_set(
+    (void)err_set(
         err, code_of(state), "catalog database %s: a statement failed: %s", db->label,
         redact(db, said != NULL ? said : PQresultErrorMessage(result), text, sizeof text));
+    bool away = db->lost || strncmp(state, "57P", 3) == 0; /* it is shut down, or starts */
+    return away ? err_set_away(err, code_of(state)) : code_of(state);
 }
 
 /* One statement with parameters; *out is the caller's to clear. Texts go as they are (format 1), so
@@ -295,7 +297,8 @@ static tarn_code postgres_query(sql_db *base, tarn_arena *arena, const char *sql
     if (!db->in_transaction) {
         TRY(need_connection(db, err));
     } else if (db->conn == NULL) {
-        TRY(err_set(err, TARN_IO, "catalog database %s was lost", db->label));
+        (void)err_set(err, TARN_IO, "catalog database %s was lost", db->label);
+        TRY(err_set_away(err, TARN_IO));
     }
     code = send_one(db, sql, n_args, args, &result, err);
     if (code == TARN_IO && db->conn == NULL && !db->in_transaction) {
@@ -381,7 +384,8 @@ static tarn_code postgres_commit(sql_db *base, bool *refused, tarn_error *err) {
     *refused = false;
     if (db->conn == NULL) {
         *refused = true; /* COMMIT was not sent */
-        return err_set(err, TARN_IO, "catalog database %s was lost", db->label);
+        (void)err_set(err, TARN_IO, "catalog database %s was lost", db->label);
+        return err_set_away(err, TARN_IO);
     }
     code = send_words(db, "COMMIT", &result, err);
     db->in_transaction = false;
@@ -452,7 +456,7 @@ tarn_code sql_open_postgres(tarn_env *env, tarn_str uri, sql_db **out, tarn_erro
     if (db == NULL) {
         TRY(err_nomem(err));
     }
-    db->base = (sql_db){&POSTGRES_VTABLE, env, db->label};
+    db->base = (sql_db){.vt = &POSTGRES_VTABLE, .env = env, .label = db->label};
     db->options = PQconninfoParse(text, &why);
     PQfreemem(why); /* it quotes what was given, with the password */
     if (db->options == NULL) {

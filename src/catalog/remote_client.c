@@ -5,12 +5,14 @@
  * 1. Tokens, credentials and header values are in no message and no log.
  * 2. A request that is not repeatable is sent again only when it was not sent, or was answered by
  *    429 or 503 (not done: wait and come again), or by 401 or 419 before a new token was had.
- * 3. unclear stays set once an attempt may have had an effect, whatever a later one is answered. */
+ * 3. Where the server was not there (no answer, 502, 503, 504) the error says so (err_is_away).
+ * 4. unclear stays set once an attempt may have had an effect, whatever a later one is answered. */
 #include "catalog/remote_client.h"
 #include "base/limits.h"
 #include "net/url.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define SMALL_REPLY      (64u << 20)
 #define TRIES            6
@@ -36,6 +38,7 @@ struct remote_client {
     uint64_t token_number; /* guarded: of how many logins */
     bool renewable;        /* there is a credential */
     bool configured;       /* it has answered once */
+    atomic_bool hasty;
 };
 
 const char *remote_client_label(const remote_client *client) {
@@ -106,6 +109,10 @@ static tarn_code code_of_type(tarn_str type, tarn_code by_status) {
     return by_status;
 }
 
+static bool is_away(int32_t status) {
+    return status == 502 || status == 503 || status == 504;
+}
+
 static bool leaves_open(int32_t status) {
     return status >= 500 && status != 501 && status != 503;
 }
@@ -145,11 +152,13 @@ static tarn_code fail_status(tarn_arena *arena, const http_response *http, const
                        http->status, url_label(arena, http_response_header(http, "location")));
     }
     if (message.len == 0) {
-        return err_set(err, code, "%s was answered %d%s%.*s", what, http->status,
-                       type.len > 0 ? " " : " without a reason", STR_ARG(type));
+        (void)err_set(err, code, "%s was answered %d%s%.*s", what, http->status,
+                      type.len > 0 ? " " : " without a reason", STR_ARG(type));
+    } else {
+        (void)err_set(err, code, "%.*s", STR_ARG(message)); /* the server's own words */
+        (void)err_add(err, code, "%s was answered %d %.*s", what, http->status, STR_ARG(type));
     }
-    (void)err_set(err, code, "%.*s", STR_ARG(message)); /* the server's own words */
-    return err_add(err, code, "%s was answered %d %.*s", what, http->status, STR_ARG(type));
+    return is_away(http->status) ? err_set_away(err, code) : code;
 }
 
 /* ---- one attempt ---- */
@@ -264,7 +273,7 @@ static tarn_code attempt(call *c) {
     code = http_send(c->client->http, c->arena, &request, &http, &sent, c->err);
     if (code != TARN_OK) {
         c->out->unclear = c->out->unclear || sent;
-        return code;
+        return code == TARN_IO ? err_set_away(c->err, code) : code;
     }
     c->out->status = http.status;
     c->out->etag = http_response_header(&http, "etag");
@@ -380,7 +389,11 @@ static tarn_code log_in(remote_client *client, tarn_error *err) {
                                   .headers = headers,
                                   .body = buf_str(&form),
                                   .max_body = SMALL_REPLY};
-    TRY(http_send(client->http, &arena, &request, &http, NULL, err));
+    code = http_send(client->http, &arena, &request, &http, NULL, err);
+    if (code != TARN_OK) {
+        code = code == TARN_IO ? err_set_away(err, code) : code;
+        goto done;
+    }
     if (http.status != 200) {
         code = fail_status(&arena, &http, what, &reply, err);
         /* RFC 6749, section 5.2: a wrong credential is answered 400 or 401. */
@@ -420,7 +433,8 @@ static int64_t next_wait(const call *c, tarn_code code, bool sent_unclear, int t
     bool unreached = status == 0 && code == TARN_IO && !sent_unclear;
     bool lost = repeatable && ((status == 0 && code == TARN_IO) || leaves_open(status) ||
                                (status == 200 && code == TARN_CORRUPT));
-    int most = c->client->configured ? TRIES : FIRST_TRIES;
+    bool hasty = atomic_load(&c->client->hasty) && status != 429;
+    int most = hasty ? 1 : c->client->configured ? TRIES : FIRST_TRIES;
     if (tries >= most || !(refused || unreached || lost)) {
         return -1;
     }
@@ -679,6 +693,10 @@ tarn_code remote_client_new(tarn_env *env, tarn_str uri, const tarn_properties *
         remote_client_free(client);
     }
     return code;
+}
+
+void remote_client_set_hasty(remote_client *client, bool hasty) {
+    atomic_store(&client->hasty, hasty);
 }
 
 void remote_client_free(remote_client *client) {

@@ -17,6 +17,8 @@ typedef struct remote_client remote_client;
 tarn_code remote_client_new(tarn_env *env, tarn_str uri, const tarn_properties *options,
                             remote_client **out, tarn_error *err) TARN_MUST_USE;
 void remote_client_free(remote_client *client); /* takes NULL */
+/* See set_hasty of catalog.h. */
+void remote_client_set_hasty(remote_client *client, bool hasty);
 const char *remote_client_label(const remote_client *client);
 /* The server's override, else the caller's option, else the server's default; no data: none. */
 tarn_str remote_property(const remote_client *client, const char *key);

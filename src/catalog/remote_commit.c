@@ -9,8 +9,8 @@
  * same whether the first still arrives or not, since a snapshot's id can be added once. Our
  * snapshot is not there, a requirement of ours does not hold any more, and that was the clear
  * answer to the last sending too: NOT_COMMITTED, for it can never be taken. (A server may take what
- * is stale: one of tarn puts appends on the newer head, also those that arrive late.) Else UNKNOWN.
- */
+ * is stale: one of tarn puts appends on the newer head, also those that arrive late.) Where the
+ * server is away it is waited for, if that is wanted, and looked at then. Else UNKNOWN. */
 #include "base/limits.h"
 #include "catalog/catalog_rest_int.h"
 
@@ -27,6 +27,7 @@ typedef struct remote_work {
     tarn_table_version *base; /* NULL: a new table */
     const tarn_change_set *set;
     tarn_buf body;
+    catalog_outage outage;
 } remote_work;
 
 /* ---- is it there? ---- */
@@ -165,12 +166,12 @@ static bool is_visible(remote_work *w, const tarn_metadata *m) {
 
 typedef enum verdict { TAKEN, REFUSED, OPEN, UNSEEN, NOBODY_KNOWS } verdict;
 
-/* After a request without a clear answer (invariant 2). *now: what is there, for TAKEN. */
-static verdict look_again(remote_work *w, tarn_table_version **now) {
+/* After a request without a clear answer (invariant 2). *now: what is there, for TAKEN; why: for
+ * UNSEEN. */
+static verdict look_again(remote_work *w, tarn_table_version **now, tarn_error *why) {
     remote_catalog *self = w->self;
-    tarn_error ignored = TARN_ERROR_INIT;
     remote_cache_drop(self, w->path);
-    tarn_code code = remote_load(&self->base, w->table, now, &ignored);
+    tarn_code code = remote_load(&self->base, w->table, now, why);
     if (code == TARN_NOT_FOUND) {
         return w->base == NULL ? OPEN : NOBODY_KNOWS;
     }
@@ -222,6 +223,7 @@ static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_v
     verdict seen = OPEN;
     int unseen = 0;
     tarn_error cause = TARN_ERROR_INIT;
+    tarn_error why = TARN_ERROR_INIT;
     for (int i = 0; i < TRIES && seen != NOBODY_KNOWS; i++) {
         tarn_table_version *now = NULL;
         if (seen == OPEN) {
@@ -231,16 +233,23 @@ static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_v
             refused = code == TARN_CONFLICT && !reply.unclear;
             *outcome = code == TARN_OK ? TARN_COMMITTED : TARN_NOT_COMMITTED;
             if (code == TARN_OK || !unclear) {
-                return code == TARN_OK ? TARN_OK : err_set(err, code, "%s", cause.message);
+                return code == TARN_OK
+                           ? TARN_OK
+                           : err_as(err, err_set(err, code, "%s", cause.message), &cause);
             }
         }
-        seen = look_again(w, &now);
+        seen = look_again(w, &now, &why);
         if (seen == TAKEN) {
             *outcome = TARN_COMMITTED;
             *out = now;
             return TARN_OK;
         }
         table_version_release(now);
+        if (seen == UNSEEN && catalog_wait(&w->self->base, &w->outage, &why)) {
+            i = -1; /* as if it had not been away */
+            unseen = 0;
+            continue;
+        }
         unseen += seen == UNSEEN;
         if (unseen == MAY_BE_UNSEEN) {
             break; /* each look was several requests */
@@ -254,8 +263,9 @@ static tarn_code settle(remote_work *w, tarn_outcome_kind *outcome, tarn_table_v
         env_sleep_ms(w->arena.env, (int64_t)FIRST_WAIT_MS << i);
     }
     *outcome = TARN_OUTCOME_UNKNOWN;
-    return err_set(err, TARN_COMMIT_UNKNOWN, "commit of table %s was sent: %s", w->label,
-                   cause.message);
+    (void)err_set(err, TARN_COMMIT_UNKNOWN, "commit of table %s was sent: %s", w->label,
+                  cause.message);
+    return err_as(err, TARN_COMMIT_UNKNOWN, seen == UNSEEN ? &why : NULL);
 }
 
 static tarn_code begin_work(remote_work *w, tarn_catalog *c, const tarn_ident *table,
@@ -292,7 +302,9 @@ tarn_code remote_commit_table(tarn_catalog *c, const tarn_ident *table, tarn_tab
     change_set_put_members(set, &j);
     json_end_object(&j);
     TRY(json_end(&j));
-    TRY(settle(&w, outcome, &version, err));
+    code = settle(&w, outcome, &version, err);
+    catalog_wait_end(c, &w.outage, code == TARN_OK || !err_is_away(err));
+    TRY(code);
     env_log(c->env, TARN_LOG_INFO, "catalog", "commit", "table=%s metadata=%.*s", w.label,
             STR_ARG(version->metadata_location));
     if (out != NULL) {

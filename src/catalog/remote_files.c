@@ -2,7 +2,8 @@
  *
  * Invariant: an answer that is not clear is asked for again with the same body: the server knows
  * the commit by its id. A refusal is believed only where no request before it was left open, since
- * one may yet arrive; else it is UNKNOWN. */
+ * one may yet arrive; else it is UNKNOWN. A server that is away is waited for where that is wanted.
+ */
 #include "base/limits.h"
 #include "catalog/catalog_rest_int.h"
 
@@ -54,6 +55,7 @@ tarn_code remote_commit_files(tarn_catalog *c, const tarn_ident *table, tarn_str
                               tarn_outcome_kind *outcome, int64_t *snapshot_id, tarn_error *err) {
     remote_catalog *self = (remote_catalog *)c;
     tarn_error cause = TARN_ERROR_INIT;
+    catalog_outage outage = {0};
     bool open = false; /* a request before this one may yet be taken */
     *outcome = TARN_NOT_COMMITTED;
     for (int i = 0; i < TRIES; i++) {
@@ -62,17 +64,24 @@ tarn_code remote_commit_files(tarn_catalog *c, const tarn_ident *table, tarn_str
         tarn_code code = send_files(self, table, body, open, snapshot_id, &unclear, &cause);
         if (code == TARN_OK) {
             *outcome = TARN_COMMITTED;
+            catalog_wait_end(c, &outage, true);
             return TARN_OK;
         }
         if (!open && !unclear) {
-            return err_set(err, code, "%s", cause.message);
+            return err_as(err, err_set(err, code, "%s", cause.message), &cause);
         }
         open = true;
         if (!unclear && code != TARN_IO) {
             break; /* a refusal, which will be the same */
         }
-        env_sleep_ms(c->env, (int64_t)FIRST_WAIT_MS << i);
+        if (catalog_wait(c, &outage, &cause)) {
+            i = -1; /* as if it had not been away */
+        } else {
+            env_sleep_ms(c->env, (int64_t)FIRST_WAIT_MS << i);
+        }
     }
+    catalog_wait_end(c, &outage, !err_is_away(&cause));
     *outcome = TARN_OUTCOME_UNKNOWN;
-    return err_set(err, TARN_COMMIT_UNKNOWN, "write results were sent: %s", cause.message);
+    (void)err_set(err, TARN_COMMIT_UNKNOWN, "write results were sent: %s", cause.message);
+    return err_as(err, TARN_COMMIT_UNKNOWN, &cause);
 }

@@ -43,6 +43,7 @@ struct sql_db {
     const sql_db_vtable *vt;
     tarn_env *env;
     const char *label; /* for errors: never a password */
+    bool hasty;        /* a server that is not there is not tried again */
 };
 
 tarn_code sql_query(sql_db *db, tarn_arena *arena, const char *sql, int n_args,

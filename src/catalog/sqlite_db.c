@@ -295,7 +295,7 @@ tarn_code sql_open_sqlite(tarn_env *env, tarn_str path, sql_db **out, tarn_error
     }
     memcpy(db + 1, path.data, path.len);
     db->path = (const char *)(db + 1);
-    db->base = (sql_db){&SQLITE_VTABLE, env, db->path};
+    db->base = (sql_db){.vt = &SQLITE_VTABLE, .env = env, .label = db->path};
     db->why = (tarn_error)TARN_ERROR_INIT;
     tarn_code code = open_file(db, err);
     if (code != TARN_OK) {

@@ -15,7 +15,10 @@ static const char *missing_type(reply_subject subject) {
                                                                    : "NotFoundException";
 }
 
-static error_shape shape_of(reply_subject subject, tarn_code code) {
+static error_shape shape_of(reply_subject subject, tarn_code code, const tarn_error *error) {
+    if (code == TARN_IO && err_is_away(error)) { /* what is behind the service; nothing was done */
+        return (error_shape){503, "ServiceUnavailableException"};
+    }
     switch (code) {
     case TARN_INVALID:
         return (error_shape){400, "BadRequestException"};
@@ -68,7 +71,7 @@ void reply_refuse(service_request *r, service_reply *reply, int status, const ch
 
 void reply_error(service_request *r, service_reply *reply, reply_subject subject, tarn_code code,
                  const tarn_error *error) {
-    error_shape shape = shape_of(subject, code);
+    error_shape shape = shape_of(subject, code, error);
     char text[sizeof error->message + sizeof error->detail + 8];
     snprintf(text, sizeof text, error->detail[0] != '\0' ? "%s (%s)" : "%s", error->message,
              error->detail);

@@ -59,9 +59,22 @@ static void drop_list(background *b, sink_pending *p) {
     }
 }
 
+/* Under the lock: nothing more is made durable. */
+static bool has_ended(const background *b) {
+    return b->result.code != TARN_OK && !b->away;
+}
+
+static int32_t count_pending(const committer *c) {
+    int32_t n = 0;
+    for (const sink_pending *p = c->pending; p != NULL; p = p->next) {
+        n++;
+    }
+    return n;
+}
+
 /* Under the lock: what waits, now at work; NULL: the end. */
 static sink_pending *take_waiting(background *b) {
-    sink_pending *p = b->stop || b->result.code != TARN_OK ? NULL : b->waiting;
+    sink_pending *p = b->stop || has_ended(b) ? NULL : b->waiting;
     if (p != NULL) {
         b->waiting = NULL;
         b->n_working = b->n_waiting;
@@ -72,20 +85,27 @@ static sink_pending *take_waiting(background *b) {
     return p;
 }
 
+/* What one turn of the errand did. */
+typedef struct turn {
+    int32_t pending; /* before it */
+    bool ran;        /* the committer */
+    tarn_code code;
+    tarn_error err;
+    commit_outcome outcome;
+} turn;
+
 /* Under the lock. */
-static void note_result(background *b, tarn_code code, const tarn_error *err,
-                        const commit_outcome *outcome) {
+static void note_result(background *b, const turn *t) {
+    const commit_outcome *outcome = &t->outcome;
     background_result *r = &b->result;
     const committer *c = b->committer;
-    tarn_error failed = *err;
+    tarn_error failed = t->err;
+    tarn_code code = t->code;
     if (code == TARN_OK) {
         code = copy_offsets(b, &failed);
     }
-    r->done += b->n_working;
-    for (const sink_pending *p = c->pending; p != NULL; p = p->next) {
-        r->done--;
-    }
-    r->commits += c->last.commits;
+    r->done += b->n_working + t->pending - count_pending(c);
+    r->commits += t->ran ? c->last.commits : 0;
     move_notes(&b->committer->notes, &b->notes);
     if (outcome->version != NULL) {
         table_version_release(r->outcome.version);
@@ -95,6 +115,9 @@ static void note_result(background *b, tarn_code code, const tarn_error *err,
         r->any = true;
     }
     if (code != TARN_OK) {
+        b->away = r->code == TARN_OK && t->ran && err_is_away(&failed);
+    }
+    if (code != TARN_OK && r->code == TARN_OK) {
         r->code = code;
         r->err = failed;
         r->outcome.kind = outcome->kind;
@@ -109,16 +132,16 @@ static void run_all(void *ctx) {
     (void)pthread_mutex_lock(&b->lock);
     sink_pending *p = take_waiting(b);
     while (p != NULL) {
+        bool commits = b->result.code == TARN_OK;
         (void)pthread_mutex_unlock(&b->lock);
-        tarn_error err = TARN_ERROR_INIT;
-        commit_outcome outcome;
-        memset(&outcome, 0, sizeof outcome);
-        tarn_code code = committer_add(b->committer, p, &err);
-        if (code == TARN_OK) {
-            code = committer_run(b->committer, INT64_MAX, &outcome, &err);
+        turn t = {.pending = count_pending(b->committer), .err = TARN_ERROR_INIT};
+        t.code = committer_add(b->committer, p, &t.err);
+        if (t.code == TARN_OK && commits) {
+            t.ran = true;
+            t.code = committer_run(b->committer, INT64_MAX, &t.outcome, &t.err);
         }
         (void)pthread_mutex_lock(&b->lock);
-        note_result(b, code, &err, &outcome);
+        note_result(b, &t);
         p = take_waiting(b);
     }
     (void)pthread_mutex_unlock(&b->lock);
@@ -129,7 +152,7 @@ void background_push(background *b, sink_pending *p) {
     while (b->running && b->n_waiting >= BACKGROUND_AHEAD) {
         (void)pthread_cond_wait(&b->moved, &b->lock);
     }
-    bool failed = b->result.code != TARN_OK;
+    bool failed = has_ended(b);
     bool start = !failed && !b->running;
     if (!failed) {
         sink_pending **at = &b->waiting;

@@ -7,7 +7,8 @@
  * are added and committed in the order in which they were pushed, those that wait together with one
  * sync and one swap; 3 at most BACKGROUND_AHEAD wait, then the stream does; 4 after the first
  * failure nothing more is committed: what waits is dropped with its files, what is durable stays in
- * the state. One thread pushes, takes, waits. */
+ * the state; but where the catalog was away what
+ * waits is made durable still. One thread pushes, takes, waits. */
 #ifndef SINK_BACKGROUND_H
 #define SINK_BACKGROUND_H
 
@@ -38,6 +39,7 @@ typedef struct background {
     sink_pending *waiting; /* guarded by lock, as all below */
     int32_t n_waiting, n_working;
     bool running, stop;
+    bool away; /* it failed since the catalog is */
     background_result result;
     tarn_buf notes;   /* of commits: committer_note each */
     tarn_buf offsets; /* of the last commit */

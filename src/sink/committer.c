@@ -460,6 +460,12 @@ static tarn_code commit_chained(committer *c, int32_t n, bool *done, commit_outc
         code = err_set(err, chained, "%s", refused.message);
         goto done;
     }
+    if (chained != TARN_OK && err_is_away(&refused)) { /* it was waited for long enough */
+        table_version_release(out->version);
+        *out = now;
+        code = err_as(err, err_set(err, chained, "%s", refused.message), &refused);
+        goto done;
+    }
     if (chained != TARN_OK) {
         env_log(c->env, TARN_LOG_INFO, "sink", "chain", "%s", refused.message);
         goto done;

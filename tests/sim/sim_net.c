@@ -362,7 +362,7 @@ tarn_catalog *sim_remote_new(sim_process *p, bool whole) {
     if (self == NULL) {
         sim_fail("no memory");
     }
-    self->base = (tarn_catalog){&PLAIN_VTABLE, p->env, catalog->store};
+    self->base = (tarn_catalog){.vt = &PLAIN_VTABLE, .env = p->env, .store = catalog->store};
     self->inner = catalog;
     return &self->base;
 }

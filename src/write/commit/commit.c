@@ -106,9 +106,10 @@ static tarn_code resolve_unknown(commit_life *job, commit_outcome *outcome, tarn
     table_version_release(version);
     if (err->code != TARN_COMMIT_UNKNOWN) {
         tarn_error first = *err;
-        return err_set(err, TARN_COMMIT_UNKNOWN,
-                       "commit of snapshot %lld was sent and its answer is not known: %s",
-                       (long long)outcome->snapshot_id, first.message);
+        (void)err_set(err, TARN_COMMIT_UNKNOWN,
+                      "commit of snapshot %lld was sent and its answer is not known: %s",
+                      (long long)outcome->snapshot_id, first.message);
+        return err_as(err, TARN_COMMIT_UNKNOWN, &first);
     }
     return TARN_COMMIT_UNKNOWN;
 }
@@ -133,6 +134,7 @@ static tarn_code refresh(commit_life *job, tarn_table_version **base, commit_out
                        "commit of snapshot %lld met a conflict, and the table could not be looked "
                        "at: %s",
                        (long long)outcome->snapshot_id, cause.message);
+        code = err_as(err, code, &cause);
     }
     return code;
 }
@@ -171,7 +173,7 @@ static tarn_code commit_loop(commit_life *job, tarn_table_version **base, commit
     tarn_code code = TARN_OK;
     retry_rule rule;
     tarn_arena arena;
-    int64_t started_ms = env_now_ms(job->env);
+    int64_t started_ms = env_now_ms(job->env) - catalog_waited_ms(job->catalog);
     arena_init(&arena, job->env);
     TRY(read_retry_rule((*base)->metadata, &rule, err));
     for (;;) {
@@ -180,8 +182,8 @@ static tarn_code commit_loop(commit_life *job, tarn_table_version **base, commit
         if (outcome->kind == TARN_OUTCOME_UNKNOWN) {
             code = resolve_unknown(job, outcome, err);
         }
-        bool last =
-            job->attempts > rule.retries || env_now_ms(job->env) - started_ms > rule.total_ms;
+        int64_t spent_ms = env_now_ms(job->env) - catalog_waited_ms(job->catalog) - started_ms;
+        bool last = job->attempts > rule.retries || spent_ms > rule.total_ms;
         if (outcome->kind != TARN_NOT_COMMITTED || nothing || code != TARN_CONFLICT ||
             (last && !job->swapped)) {
             goto done;

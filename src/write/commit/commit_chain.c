@@ -76,10 +76,11 @@ static tarn_code settle_conflict(tarn_catalog *catalog, const tarn_ident *table,
     tarn_error cause = TARN_ERROR_INIT;
     if (catalog_load(catalog, table, &version, &cause) != TARN_OK) {
         outcome->kind = TARN_OUTCOME_UNKNOWN;
-        return err_set(err, TARN_COMMIT_UNKNOWN,
-                       "commit of snapshot %lld met a conflict, and the table could not be looked "
-                       "at: %s",
-                       (long long)outcome->snapshot_id, cause.message);
+        (void)err_set(err, TARN_COMMIT_UNKNOWN,
+                      "commit of snapshot %lld met a conflict, and the table could not be looked "
+                      "at: %s",
+                      (long long)outcome->snapshot_id, cause.message);
+        return err_as(err, TARN_COMMIT_UNKNOWN, &cause);
     }
     if (metadata_snapshot_by_id(version->metadata, outcome->snapshot_id) == NULL) {
         table_version_release(version);

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""Goal: a stream waits for its catalog: when the service or the database goes away and comes back, `tarn ingest` says so once, goes on,
+and every row is there once, whatever became of the commits that were on their way.
+Method: `tarn serve` is killed and started again under streams that add, change by equality deletes and change by position deletes; a
+proxy takes the answers of commits and goes away with them; PostgreSQL is crashed. PyIceberg or DuckDB reads the rows.
+
+usage: test_ingest_away.py [CASE ...]"""
+import glob
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import harness
+from harness import Workshop, equal, must_refuse
+
+sys.path.insert(0, os.path.join(harness.ROOT, "tests", "support"))
+harness.need("pyiceberg", "pyarrow", "duckdb")
+import postgres  # noqa: E402
+
+IO = 7
+
+
+def wait_for(what, seconds=90, but=lambda: ""):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it did not happen: %s" % but()
+        time.sleep(0.05)
+
+
+class Service:
+    """`tarn serve` on one port, over the workshop's catalog, whose files are on the disk for others to read."""
+
+    def __init__(self, shop):
+        self.shop, self.port, self.process = shop, postgres.free_port(), None
+        self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.kill()
+
+    def start(self):
+        self.process = subprocess.Popen([harness.binary(), "-c", "sqlite:tarn.db", "serve", "--listen", "127.0.0.1:%d" % self.port],
+                                        cwd=self.shop.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.process.stdout.readline().startswith("http"), "the service did not start"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    @property
+    def url(self):
+        return "http://127.0.0.1:%d" % self.port
+
+
+class Stream:
+    """`tarn ingest` with its words in a file."""
+
+    def __init__(self, shop, catalog, *arguments, **more):
+        self.shop, self.words = shop, shop.path("words")
+        self.process = subprocess.Popen([harness.binary(), "-c", catalog, *more.pop("before", ()), "ingest", *arguments], cwd=shop.folder,
+                                        stderr=open(self.words, "ab"), **more)
+
+    @property
+    def said(self):
+        with open(self.words, encoding="utf-8") as file:
+            return file.read()
+
+    def hears(self, words, times=1):
+        def heard():
+            assert self.process.poll() is None or self.said.count(words) >= times, "it ended: %s" % self.said
+            return self.said.count(words) >= times
+        wait_for(heard, but=lambda: self.said)
+
+    def stop(self, status=0, sign=signal.SIGINT):
+        if self.process.poll() is None:
+            self.process.send_signal(sign)
+        self.process.wait(timeout=90)
+        assert "Sanitizer" not in self.said and "assertion failed" not in self.said, self.said
+        assert self.process.returncode == status, "it ended with %d: %s" % (self.process.returncode, self.said)
+
+
+def put(shop, name, rows):
+    with open(shop.path(name), "a", encoding="utf-8") as file:
+        file.write("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def snapshots(shop, name="ns.t"):
+    with open(shop.metadata(name), encoding="utf-8") as file:
+        return json.load(file)["snapshots"] or []
+
+
+def count(shop, name="ns.t"):
+    return int(shop.tarn("cat", name, "--count").out)
+
+
+FOLLOW = ["ns.t", "in.ndjson", "--follow", "--state", "st", "--checkpoint-interval", "100ms"]
+KINDS = (("append", []), ("equality", ["--upsert", "--key", "id", "--deletes", "equality"]),
+         ("position", ["--upsert", "--key", "id", "--deletes", "position"]))
+
+
+def a_service_that_is_killed():
+    """Killed at any moment, away long enough to be told of, and started again: rows are there once, by three kinds of deltas."""
+    for kind, options in KINDS:
+        with Workshop() as shop, Service(shop) as service:
+            shop.tarn("create", "ns.t", "id long not null, n long")
+            put(shop, "in.ndjson", [{"id": i, "n": 0} for i in range(20)])
+            stream = Stream(shop, service.url, *FOLLOW, *options)
+            wait_for(lambda: count(shop) == 20, but=lambda: stream.said)
+            for turn in range(1, 4):
+                rows = [{"id": i, "n": turn} for i in range(20 * turn - 10, 20 * turn + 20)]
+                rows = rows[10:] if kind == "append" else rows  # else ten are changed
+                put(shop, "in.ndjson", rows[:5])
+                time.sleep(0.07 * turn)  # a moment in the life of a checkpoint; any will do
+                service.kill()
+                put(shop, "in.ndjson", rows[5:])
+                stream.hears("is away", turn)
+                service.start()
+                stream.hears("is back", turn)
+                wait_for(lambda: count(shop) == 20 * turn + 20, but=lambda: stream.said)
+            stream.stop()
+            want = {i: 0 for i in range(80)}
+            for turn in range(1, 4):
+                want.update({i: turn for i in range(20 * turn - (0 if kind == "append" else 10), 20 * turn + 20)})
+            got = shop.duckdb_rows("ns.t") if kind == "equality" else shop.pyiceberg_rows("ns.t")
+            equal(sorted((r["id"], r["n"]) for r in got), sorted(want.items()))
+            equal((stream.said.count("is away"), stream.said.count("is back")), (3, 3))
+
+
+class Thief:
+    """A proxy that takes the answer to the next POST, once the service gave it, and is away until it is let in again."""
+
+    def __init__(self, port):
+        self.to, self.port, self.armed, self.took, self.listener = port, postgres.free_port(), False, 0, None
+        self.open()
+
+    def open(self):
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def accept(self, listener):
+        while True:
+            try:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            state = {"take": False}
+            threading.Thread(target=self.pump, args=(client, server, state, True), daemon=True).start()
+            threading.Thread(target=self.pump, args=(server, client, state, False), daemon=True).start()
+
+    def pump(self, source, to, state, is_client):
+        try:
+            while True:
+                data = source.recv(1 << 16)
+                if is_client and self.armed and data.startswith(b"POST"):
+                    self.armed, state["take"] = False, True
+                if not data:
+                    break
+                if not is_client and state["take"]:
+                    self.close()
+                    self.took += 1
+                    break
+                to.sendall(data)
+        except OSError:
+            pass
+        for end in (source, to):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+def answers_that_are_lost():
+    """The commit is in the table, its answer is lost, and nothing can be asked for a while: it is known when the service is back."""
+    for kind, options in KINDS[::2]:
+        with Workshop() as shop, Service(shop) as service:
+            thief = Thief(service.port)
+            shop.tarn("create", "ns.t", "id long not null")
+            put(shop, "in.ndjson", [{"id": 0}])
+            stream = Stream(shop, "http://127.0.0.1:%d" % thief.port, *FOLLOW, *options)
+            wait_for(lambda: count(shop) == 1, but=lambda: stream.said)
+            for turn in range(1, 4):
+                thief.armed = True
+                put(shop, "in.ndjson", [{"id": turn}])
+                wait_for(lambda: thief.took == turn, but=lambda: stream.said)
+                stream.hears("is away", turn)
+                thief.open()
+                stream.hears("is back", turn)
+            stream.stop()
+            equal(sorted(r["id"] for r in shop.pyiceberg_rows("ns.t")), [0, 1, 2, 3])
+            equal(len(snapshots(shop)), 4)
+            thief.close()
+
+
+def without_a_state():
+    """A stream without a state waits too; a file that is read once does not, and fails as before."""
+    with Workshop() as shop, Service(shop) as service:
+        shop.tarn("create", "ns.t", "id long")
+        put(shop, "in.ndjson", [{"id": 1}])
+        stream = Stream(shop, service.url, "ns.t", "in.ndjson", "--follow", "--checkpoint-interval", "100ms")
+        wait_for(lambda: count(shop) == 1, but=lambda: stream.said)
+        service.kill()
+        put(shop, "in.ndjson", [{"id": 2}])
+        stream.hears("is away")
+        service.start()
+        wait_for(lambda: count(shop) == 2, but=lambda: stream.said)
+        stream.stop()
+        equal(sorted(r["id"] for r in shop.pyiceberg_rows("ns.t")), [1, 2])
+        once = Stream(shop, service.url, "ns.t", "-", "--format", "ndjson", "--checkpoint-interval", "100ms", stdin=subprocess.PIPE)
+        once.process.stdin.write(b'{"id": 3}\n')
+        once.process.stdin.flush()
+        wait_for(lambda: count(shop) == 3 or once.process.poll() is not None, but=lambda: once.said)
+        service.kill()
+        once.process.stdin.write(b'{"id": 4}\n')
+        once.process.stdin.close()
+        once.process.wait(timeout=90)
+        equal(once.process.returncode, IO)
+        equal(once.said.count("is away"), 1)  # the stream's
+
+
+def a_time_limit():
+    """--catalog-timeout ends the wait with the error that there was; the same command goes on."""
+    with Workshop() as shop, Service(shop) as service:
+        must_refuse(shop.tarn("ingest", "ns.t", "in.ndjson", "--catalog-timeout", "soon", check=False), "--catalog-timeout", "soon")
+        shop.tarn("create", "ns.t", "id long")
+        put(shop, "in.ndjson", [{"id": 1}])
+        stream = Stream(shop, service.url, *FOLLOW, "--catalog-timeout", "1500ms")
+        wait_for(lambda: count(shop) == 1, but=lambda: stream.said)
+        service.kill()
+        put(shop, "in.ndjson", [{"id": 2}])
+        stream.process.wait(timeout=90)
+        stream.stop(IO)
+        assert "is away" in stream.said and "127.0.0.1:%d" % service.port in stream.said.splitlines()[-2], stream.said
+        service.start()
+        stream = Stream(shop, service.url, *FOLLOW)
+        wait_for(lambda: count(shop) == 2, but=lambda: stream.said)
+        stream.stop()
+        equal(sorted(r["id"] for r in shop.pyiceberg_rows("ns.t")), [1, 2])
+
+
+def a_signal_while_it_is_away():
+    """It ends soon, and all checkpoints are in the state, also those that waited for the one before."""
+    with Workshop() as shop, Service(shop) as service:
+        shop.tarn("create", "ns.t", "id long")
+        again = ["ns.t", "-", "--format", "ndjson", "--state", "st", "--checkpoint-rows", "1"]
+        stream = Stream(shop, service.url, *again, "--log", "json", stdin=subprocess.PIPE)
+
+        def feed(*ids):
+            stream.process.stdin.write("".join('{"id": %d}\n' % i for i in ids).encode())
+            stream.process.stdin.flush()
+        feed(1, 2)
+        wait_for(lambda: count(shop) == 2, but=lambda: stream.said)
+        service.kill()
+        feed(3, 4, 5)
+        stream.hears("is away")
+        stream.hears('"event":"checkpoint"', 5)
+        asked = time.monotonic()
+        stream.stop(IO, signal.SIGTERM)
+        assert time.monotonic() - asked < 30, "it took long to end"
+        assert "same command" in stream.said, stream.said
+        equal(len(glob.glob(shop.path("st", "checkpoint-*"))), 3)
+        service.start()
+        shop.tarn("-c", service.url, "ingest", *again, stdin="".join('{"id": %d}\n' % i for i in range(1, 6)))
+        equal(sorted(r["id"] for r in shop.pyiceberg_rows("ns.t")), [1, 2, 3, 4, 5])
+
+
+def a_database_that_is_crashed():
+    """PostgreSQL goes away and comes back: under a stream of its own, and under the service of one."""
+    if postgres.find_bin() is None:
+        print("not tested: no PostgreSQL server is installed")
+        return
+    with postgres.Server() as server, Workshop() as shop:
+        before = ["--warehouse", shop.path("warehouse")]
+        shop.tarn("-c", server.uri, *before, "create", "ns.t", "id long")
+        put(shop, "in.ndjson", [{"id": 0}])
+
+        def table():
+            from pyiceberg.catalog.sql import SqlCatalog
+            return SqlCatalog("tarn", uri=server.uri.replace("postgresql:", "postgresql+psycopg2:")).load_table("ns.t")
+
+        def ids():
+            return sorted(table().scan().to_arrow()["id"].to_pylist())
+        stream = Stream(shop, server.uri, *FOLLOW, before=before)
+        wait_for(lambda: ids() == [0], but=lambda: stream.said)
+        for turn in range(1, 3):
+            put(shop, "in.ndjson", [{"id": turn * 10}])
+            server.crash()
+            put(shop, "in.ndjson", [{"id": turn * 10 + 1}])
+            stream.hears("is away", turn)
+            server.start()
+            stream.hears("is back", turn)
+            wait_for(lambda: len(ids()) == 2 * turn + 1, but=lambda: stream.said)
+        assert postgres.QUOTED not in stream.said and postgres.PASSWORD not in stream.said, "the password was shown"
+        stream.stop()
+        equal(ids(), [0, 10, 11, 20, 21])
+
+
+CASES = [a_service_that_is_killed, answers_that_are_lost, without_a_state, a_time_limit, a_signal_while_it_is_away, a_database_that_is_crashed]
+if __name__ == "__main__":
+    sys.exit(harness.run_cases(CASES))
