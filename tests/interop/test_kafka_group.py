@@ -57,6 +57,7 @@ class Members:
 
     def __init__(self, shop, mock):
         self.shop, self.mock, self.options, self.running, self.frozen = shop, mock, (), [], []
+        self.said = {}
 
     def start(self, *more, env=None):
         command = [harness.binary(), "ingest", "ns.t", self.mock.url, *SETTINGS, *self.options, *more]
@@ -70,10 +71,20 @@ class Members:
     def end(self, process):
         """It was killed, or asked to end before it listened, or ends by itself, well."""
         self.running.remove(process)
-        _, said = process.communicate(timeout=60)
+        _, rest = process.communicate(timeout=60)
+        said = self.said.pop(process, "") + rest
         assert process.returncode in (0, -signal.SIGKILL, -signal.SIGTERM), "status %d: %s" % (process.returncode, said)
         assert "Sanitizer" not in said, said
         return said
+
+    def heard(self, process):
+        """What it has said on stderr by now."""
+        while select.select([process.stderr], [], [], 0)[0]:
+            text = os.read(process.stderr.fileno(), 65536).decode()
+            self.said[process] = self.said.get(process, "") + text
+            if not text:
+                break
+        return self.said.get(process, "")
 
     def stop(self, process, number=signal.SIGTERM):
         if process in self.frozen:
@@ -94,8 +105,11 @@ class Members:
         """What is left is read to the end, by one alone."""
         for process in list(self.running):
             self.stop(process)
-        time.sleep(4.5)  # the killed are forgotten by the group
-        self.end(self.start())
+
+        def read_on():
+            self.end(self.start())
+            return stands(self.shop) == self.mock.sent
+        until(read_on, 120)  # partitions of the killed are given to others when the group has forgotten those
         self.end(self.start())  # adds nothing
 
     def close(self):
@@ -110,6 +124,13 @@ def create(shop, *more):
 
 def ids(shop):
     return sorted(row["id"] for row in shop.pyiceberg_rows("ns.t"))
+
+
+def stands(shop):
+    """Messages before which the table stands, of all partitions."""
+    snapshots = shop.catalog().load_table("ns.t").snapshots()
+    known = [s.summary["tarn.offsets.g"] for s in snapshots if s.summary["tarn.offsets.g"]]
+    return sum(json.loads(known[-1])["kafka"]["t"].values()) if known else 0
 
 
 def until(what, seconds=60):
@@ -138,23 +159,21 @@ def shared(shop, mock, members):
     """Two members read about a half each; one goes, and the other has all."""
     create(shop)
     mock.produce(100)
-    first, second = members.follow(), members.follow()
-    until(lambda: len(ids(shop)) == 400)
-    time.sleep(3)  # both have joined by now
-    mock.produce(100)
-    until(lambda: len(ids(shop)) == 800)
+    first, second = members.follow("200ms", "--progress"), members.follow("200ms", "--progress")
+    until(lambda: len(ids(shop)) == mock.sent)
+
+    def both_read():
+        mock.produce(20)
+        until(lambda: len(ids(shop)) == mock.sent)
+        return all(re.search(r": [1-9]\d* rows", members.heard(process)) for process in (first, second))
+    until(both_read)
+    before = mock.sent
     said = members.stop(first)
     mock.produce(100)
-    until(lambda: len(ids(shop)) == 1200)
-    assert 0 < rows_said(said) < 800, said
-    equal(rows_said(said) + rows_said(members.stop(second)), 1200)
-    equal(ids(shop), list(range(1200)))
-
-
-def heard(process):
-    """What it has said on stderr by now, taken from what communicate() gives later."""
-    ready, _, _ = select.select([process.stderr], [], [], 0)
-    return os.read(process.stderr.fileno(), 65536).decode() if ready else ""
+    until(lambda: len(ids(shop)) == mock.sent)
+    assert 0 < rows_said(said) < before, said
+    equal(rows_said(said) + rows_said(members.stop(second)), mock.sent)
+    equal(ids(shop), list(range(mock.sent)))
 
 
 def zombie(shop, mock, members):
@@ -162,18 +181,16 @@ def zombie(shop, mock, members):
     create(shop)
     mock.produce(50)
     sleeper = members.follow("1h", "--progress")
-    until(lambda: re.search(r": [1-9]\d* rows", heard(sleeper)))
+    until(lambda: re.search(r": [1-9]\d* rows", members.heard(sleeper)))
     members.freeze(sleeper)
     members.follow()
     until(lambda: len(ids(shop)) == 200)
     members.wake(sleeper)
-    until(lambda: sleeper.poll() is None and len(ids(shop)) == 200)
-    time.sleep(2)
+    until(lambda: "another process has taken it over" in members.heard(sleeper))
     mock.produce(50)
-    said = members.stop(sleeper)
+    members.stop(sleeper)
     members.drain()
     equal(ids(shop), list(range(400)))
-    assert "another process has taken it over" in said, said
 
 
 def happen(shop, mock, members, seed, keys):
@@ -258,9 +275,13 @@ def latest(shop, mock, members):
     """Where the group begins is in the table from the first checkpoint on, of quiet partitions too."""
     create(shop)
     mock.produce(10)
-    process = members.start("--follow", "--kafka-property", "auto.offset.reset=latest")
-    time.sleep(5)
+    process = members.start("--follow", "-v", "--progress", "--kafka-property", "auto.offset.reset=latest")
+    until(lambda: "4 partitions were given" in members.heard(process))
+    given = len(members.heard(process))
+    until(lambda: members.heard(process)[given:].count(" rows/s") > 2)  # it has read on since, and so knows where they begin
+    equal(stands(shop), 0)
     members.stop(process)
+    equal(stands(shop), 40)
     mock.produce(10)
     members.end(members.start("--kafka-property", "auto.offset.reset=latest"))
     equal(ids(shop), list(range(40, 80)))
