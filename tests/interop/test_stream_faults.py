@@ -7,6 +7,7 @@ usage: test_stream_faults.py [CASE ...]"""
 import atexit
 import json
 import os
+import select
 import shutil
 import signal
 import sqlite3
@@ -209,7 +210,7 @@ def standard_input():
     with Workshop() as shop:
         table(shop)
         process = subprocess.Popen([harness.binary(), "ingest", "ns.t", "-", "--format", "ndjson", "--upsert", "--key", "id", "--deletes", "position",
-                                    "--state", "st", "--checkpoint-rows", "10", "-q"], cwd=shop.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                    "--state", "st", "--checkpoint-rows", "10", "--progress"], cwd=shop.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
         def put(keys, value):
             process.stdin.write(lines({"id": key, "v": value} for key in keys))
@@ -217,14 +218,21 @@ def standard_input():
         put(range(10), "a")
         eventually(lambda: len(shop.cat("ns.t", check=False).rows) == 10)
         put(range(5), "b")
-        time.sleep(1)
+        said = ""
+
+        def taken():
+            nonlocal said
+            while select.select([process.stderr], [], [], 0)[0] and process.poll() is None:
+                said += os.read(process.stderr.fileno(), 65536).decode()
+            return ": 15 rows" in said
+        eventually(taken)
         shop.tarn("delete", "ns.t", "--where", "id = 9")
         try:
             put(range(5, 10), "c")
             process.stdin.close()
         except BrokenPipeError:
             pass
-        said = process.stderr.read()
+        said += process.stderr.read()
         equal((process.wait(60), "removed data file" in said or "must be opened again" in said), (4, True))
         rows_are(shop, [{"id": key, "v": "a"} for key in range(9)])
 

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -37,7 +38,14 @@ class Broker:
 
     def kill(self):
         os.kill(self.process, signal.SIGKILL)
-        time.sleep(1)
+        until(lambda: not self.listens())
+
+    def listens(self):
+        try:
+            socket.create_connection(self.url.rsplit(":", 1), 5).close()
+            return True
+        except OSError:
+            return False
 
     def again(self):
         self.__init__(self.folder, self.port)
