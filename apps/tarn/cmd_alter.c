@@ -88,28 +88,28 @@ typedef struct alter_rule {
     const char *edit, *op;
     int n_args;                 /* after the edit */
     const char *first, *second; /* member names of the arguments */
-    bool numbers;               /* arguments are numbers */
+    int64_t most;               /* of an argument that is a number; 0: it is text */
 } alter_rule;
 
 static const alter_rule RULES[] = {
-    {"add-column", "add-column", 2, "path", "type", false},
-    {"drop-column", "drop-column", 1, "path", NULL, false},
-    {"rename-column", "rename-column", 2, "path", "name", false},
-    {"update-type", "update-type", 2, "path", "type", false},
-    {"make-optional", "make-optional", 1, "path", NULL, false},
-    {"update-doc", "update-doc", 2, "path", "doc", false},
-    {"set-identifiers", "set-identifiers", 1, "columns", NULL, false},
-    {"partition-by", "set-partition-by", 1, "text", NULL, false},
-    {"add-partition", "add-partition-field", 1, "transform", NULL, false},
-    {"drop-partition", "drop-partition-field", 1, "name", NULL, false},
-    {"rename-partition", "rename-partition-field", 2, "name", "to", false},
-    {"sort-by", "set-sort-order", 1, "text", NULL, false},
-    {"branch", "set-ref", 1, "name", NULL, false},
-    {"tag", "set-ref", 1, "name", NULL, false},
-    {"drop-ref", "remove-ref", 1, "name", NULL, false},
-    {"rollback", "rollback", 1, "snapshot-id", NULL, true},
-    {"upgrade", "upgrade-format-version", 1, "version", NULL, true},
-    {"location", "set-location", 1, "location", NULL, false},
+    {"add-column", "add-column", 2, "path", "type", 0},
+    {"drop-column", "drop-column", 1, "path", NULL, 0},
+    {"rename-column", "rename-column", 2, "path", "name", 0},
+    {"update-type", "update-type", 2, "path", "type", 0},
+    {"make-optional", "make-optional", 1, "path", NULL, 0},
+    {"update-doc", "update-doc", 2, "path", "doc", 0},
+    {"set-identifiers", "set-identifiers", 1, "columns", NULL, 0},
+    {"partition-by", "set-partition-by", 1, "text", NULL, 0},
+    {"add-partition", "add-partition-field", 1, "transform", NULL, 0},
+    {"drop-partition", "drop-partition-field", 1, "name", NULL, 0},
+    {"rename-partition", "rename-partition-field", 2, "name", "to", 0},
+    {"sort-by", "set-sort-order", 1, "text", NULL, 0},
+    {"branch", "set-ref", 1, "name", NULL, 0},
+    {"tag", "set-ref", 1, "name", NULL, 0},
+    {"drop-ref", "remove-ref", 1, "name", NULL, 0},
+    {"rollback", "rollback", 1, "snapshot-id", NULL, INT64_MAX},
+    {"upgrade", "upgrade-format-version", 1, "version", NULL, INT32_MAX},
+    {"location", "set-location", 1, "location", NULL, 0},
 };
 
 static void add_member(text *t, const char *name, const char *value) {
@@ -195,13 +195,10 @@ static const char *stray_option(const char *edit) {
     return NULL;
 }
 
-static bool is_number(const char *value) {
-    return value[0] != '\0' && value[strspn(value, "0123456789")] == '\0';
-}
-
 static void add_argument(text *t, const alter_rule *rule, const char *name, const char *value) {
-    if (rule->numbers) {
-        text_add(t, ",\"%s\":%s", name, value);
+    int64_t number;
+    if (rule->most > 0 && opt_read_number(value, &number)) {
+        text_add(t, ",\"%s\":%" PRId64, name, number);
     } else {
         add_member(t, name, value);
     }
@@ -237,8 +234,10 @@ int cmd_alter(int argc, char **argv) {
                                 : app_usage("alter %s takes %d argument%s (see tarn alter --help)",
                                             args[1], rule->n_args, app_plural(rule->n_args));
         }
-        if (rule->numbers && !is_number(args[2])) {
-            return app_usage("alter %s takes a number, not \"%s\"", args[1], args[2]);
+        int64_t number;
+        if (rule->most > 0 && (!opt_read_number(args[2], &number) || number > rule->most)) {
+            return app_usage("alter %s takes a number up to %" PRId64 ", not \"%s\"", args[1],
+                             rule->most, args[2]);
         }
         text_add(&edits, "[{\"op\":\"%s\"", rule->op);
         add_argument(&edits, rule, rule->first, args[2]);

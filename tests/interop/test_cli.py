@@ -523,6 +523,8 @@ def numbers_out_of_range():
             words = ["app.events"] + ([] if name != "ingest" else ["rows.ndjson"])
             must_refuse(shop.tarn(name, *words, "--" + option, text, check=False), "--" + option, text)
         must_refuse(shop.tarn("cat", "app.events", "--threads", "1025", check=False), "threads", "1025", "1024")
+        for edit, text in (("rollback", huge), ("rollback", "12x"), ("upgrade", huge), ("upgrade", "4294967298"), ("upgrade", "")):
+            must_refuse(shop.tarn("alter", "app.events", edit, text, check=False), "alter " + edit, '"%s"' % text)
         must_refuse(shop.tarn("create", "app.more", "x int", "--format-version", "4294967298", check=False), "--format-version", "4294967298")
         equal(len(shop.cat("app.events", "--threads", "1024", "--limit", "9223372036854775807").rows), len(ROWS))
 
