@@ -65,7 +65,8 @@ static const opt_spec INGEST_SPECS[] = {
     {"where", 'w', OPT_TEXT, &ingest_options.where, "FILTER",
      "with --mode overwrite: which rows are replaced"},
     {"branch", 0, OPT_TEXT, &ingest_options.branch, "NAME",
-     "commit to this branch instead of main; one that is not there\nis made, and that is said"},
+     "commit to this branch instead of main; one that is not there\nis made of main's rows, and "
+     "that is said"},
     {"evolve", 0, OPT_FLAG, &ingest_options.evolve, "",
      "columns that the table lacks are added to it, and ints\nwidened, before rows that need it"},
     {"null-text", 0, OPT_TEXT, &ingest_options.null_text, "TEXT",

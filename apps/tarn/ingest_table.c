@@ -229,8 +229,10 @@ static tarn_code note_branch(const ingest *in) {
     tarn_code code = tarn_table_metadata_json(in->table, &document, &the_app.err);
     json *metadata = code == TARN_OK ? json_read(document) : NULL;
     if (metadata != NULL && json_at(json_at(metadata, "refs"), branch) == NULL) {
-        app_say("info", "branch %s of table %s did not exist; the first commit makes it", branch,
-                in->table_name);
+        app_say("info",
+                "branch %s of table %s did not exist; the first commit makes it, and it begins "
+                "with main's rows",
+                branch, in->table_name);
     }
     json_free(metadata);
     tarn_text_free(the_app.env, document);

@@ -23,7 +23,8 @@ typedef struct tarn_sink_options {
     uint32_t struct_size;
     tarn_sink_mode mode;
     const char *overwrite_where; /* @borrow */
-    const char *branch;          /* NULL: main. @borrow */
+    const char *branch;    /* NULL: main. One that is not there begins at main's snapshot, as it is
+                              when the first commit makes the branch. @borrow */
     bool merge_manifests;  /* merge append instead of fast append: small manifests are joined as the
                               table's commit.manifest.* say. With state_dir or table_offsets always,
                               as commits go on and on, unless commit.manifest-merge.enabled is false

@@ -279,6 +279,7 @@ static tarn_code commit_overwrite(tarn_sink *sink, tarn_outcome *outcome, tarn_e
     arena_init(&arena, sink->env);
     TRY(sink_take(sink->job, &arena, &written, err));
     options.branch = sink->branch;
+    options.makes_branch = true;
     options.filter = sink->overwrite_filter;
     code = dml_overwrite(sink->env, sink->table->catalog->catalog, &sink->table->ident, &options,
                          written.files, written.n_files, &result, err);

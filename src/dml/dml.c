@@ -46,12 +46,15 @@ static tarn_code make_plan(dml_work *w, tarn_error *err) {
     options.snapshot_id = TARN_NO_SNAPSHOT;
     if (w->options->branch.len > 0) {
         const tarn_ref *ref = metadata_ref(options.metadata, w->options->branch);
-        if (ref == NULL) {
+        const tarn_snapshot *head = metadata_head(options.metadata, w->options->branch);
+        if (ref == NULL && !w->options->makes_branch) {
             code = err_set(err, TARN_NOT_FOUND, "there is no branch %.*s",
                            STR_ARG(w->options->branch));
             goto done;
         }
-        options.snapshot_id = ref->snapshot_id;
+        if (ref != NULL || head != NULL) {
+            options.snapshot_id = ref != NULL ? ref->snapshot_id : head->snapshot_id;
+        }
     }
     if (w->action->begin != NULL) {
         TRY(w->action->begin(w, err));

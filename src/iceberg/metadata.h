@@ -142,6 +142,9 @@ const tarn_snapshot *metadata_snapshot_by_id(const tarn_metadata *m, int64_t id)
 const tarn_snapshot *metadata_parent(const tarn_metadata *m, const tarn_snapshot *s);
 const tarn_snapshot *metadata_current_snapshot(const tarn_metadata *m); /* of main; NULL: none */
 const tarn_ref *metadata_ref(const tarn_metadata *m, tarn_str name);    /* "main" too */
+/* What a commit to the branch is made on: its snapshot or, where there is no such branch yet, that
+ * of main, which the branch then begins at. NULL: none. */
+const tarn_snapshot *metadata_head(const tarn_metadata *m, tarn_str branch);
 /* Newest snapshot of main at or before this time, by the snapshot log. */
 const tarn_snapshot *metadata_snapshot_at(const tarn_metadata *m, int64_t timestamp_ms);
 bool metadata_is_ancestor(const tarn_metadata *m, int64_t descendant_id, int64_t ancestor_id);

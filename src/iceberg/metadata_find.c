@@ -99,6 +99,12 @@ const tarn_ref *metadata_ref(const tarn_metadata *m, tarn_str name) {
     return NULL;
 }
 
+const tarn_snapshot *metadata_head(const tarn_metadata *m, tarn_str branch) {
+    const tarn_ref *ref = metadata_ref(m, branch);
+    return ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id)
+                       : metadata_current_snapshot(m);
+}
+
 const tarn_snapshot *metadata_snapshot_at(const tarn_metadata *m, int64_t timestamp_ms) {
     for (int32_t i = m->n_snapshot_log - 1; i >= 0; i--) {
         if (m->snapshot_log[i].timestamp_ms <= timestamp_ms) {

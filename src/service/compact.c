@@ -71,11 +71,10 @@ done:
 
 /* As an id's: taken back by a rollback, or of another branch, it does not count. */
 static bool counts(const tarn_metadata *m, tarn_str branch, int64_t id) {
-    const tarn_ref *ref = metadata_ref(m, branch);
+    const tarn_snapshot *head = metadata_head(m, branch);
     return id != TARN_NO_SNAPSHOT &&
            (metadata_snapshot_by_id(m, id) == NULL ||
-            (ref != NULL &&
-             (ref->snapshot_id == id || metadata_is_ancestor(m, ref->snapshot_id, id))));
+            (head != NULL && metadata_is_ancestor(m, head->snapshot_id, id)));
 }
 
 tarn_code compact_check_file(const compact_work *w, const tarn_metadata *m, tarn_str branch,

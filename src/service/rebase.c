@@ -114,10 +114,12 @@ static void begin_request(rebase *b) {
     b->request.summary = s->summary;
 }
 
-/* Whether its parent is under the branch's head; of a later one, whether that is the one before. */
+/* Whether its parent is under the branch's head, main's where it makes the branch; of a later one,
+ * whether that is the one before. */
 static bool may_follow(const rebase *b) {
     const tarn_snapshot *s = b->sent->snapshot;
     const tarn_ref *ref = metadata_ref(b->base, b->branch);
+    const tarn_snapshot *head = metadata_head(b->base, b->branch);
     if (b->origin.operation == NULL || (ref != NULL && ref->is_tag) ||
         metadata_schema_by_id(b->base, s->schema_id) == NULL ||
         metadata_snapshot_by_id(b->base, s->snapshot_id) != NULL) {
@@ -129,7 +131,7 @@ static bool may_follow(const rebase *b) {
     }
     return s->parent_id == TARN_NO_SNAPSHOT
                ? append
-               : ref != NULL && metadata_is_ancestor(b->base, ref->snapshot_id, s->parent_id);
+               : head != NULL && metadata_is_ancestor(b->base, head->snapshot_id, s->parent_id);
 }
 
 /* All but where the branch stood: elsewhere refs stand as they are said to. */

@@ -23,8 +23,7 @@ static bool is_first(const tarn_snapshot *s) {
 /* The newest entry; len 0: there was never one. */
 static tarn_code find_text(const tarn_metadata *m, tarn_str branch, tarn_str key, tarn_str *out,
                            tarn_error *err) {
-    const tarn_ref *ref = metadata_ref(m, branch);
-    const tarn_snapshot *s = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
+    const tarn_snapshot *s = metadata_head(m, branch);
     *out = STR("");
     for (int32_t steps = 0; s != NULL && steps <= m->n_snapshots; steps++) {
         if (properties_get(&s->summary, key.data, out)) {

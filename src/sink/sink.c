@@ -276,8 +276,8 @@ tarn_code sink_read_offsets(sink_job *s, tarn_buf *out, bool *has, tarn_error *e
 /* ---- tasks ---- */
 
 static int64_t head_of(const sink_job *s, const tarn_table_version *version) {
-    const tarn_ref *ref = metadata_ref(version->metadata, s->options.branch);
-    return ref != NULL ? ref->snapshot_id : TARN_NO_SNAPSHOT;
+    const tarn_snapshot *head = metadata_head(version->metadata, s->options.branch);
+    return head != NULL ? head->snapshot_id : TARN_NO_SNAPSHOT;
 }
 
 static void free_tasks(sink_job *s) {

@@ -8,11 +8,6 @@
 #define FLINK_OPERATOR   "flink.operator-id"
 #define FLINK_CHECKPOINT "flink.max-committed-checkpoint-id"
 
-static const tarn_snapshot *head_of(const tarn_metadata *m, tarn_str branch) {
-    const tarn_ref *ref = metadata_ref(m, branch);
-    return ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
-}
-
 static bool is_ours(const tarn_snapshot *s, const char *id_key, const char *operator_key,
                     tarn_str sink_id, tarn_str operator_id) {
     tarn_str value;
@@ -45,7 +40,7 @@ tarn_code sink_history_read(const tarn_metadata *m, tarn_str branch, tarn_str si
     tarn_code code = TARN_OK;
     memset(out, 0, sizeof *out);
     out->snapshot_id = TARN_NO_SNAPSHOT;
-    const tarn_snapshot *s = head_of(m, branch);
+    const tarn_snapshot *s = metadata_head(m, branch);
     for (int32_t steps = 0; s != NULL && steps <= m->n_snapshots; steps++) {
         bool ours = is_ours(s, SINK_KEY_ID, SINK_KEY_OPERATOR, sink_id, operator_id);
         bool flink = !ours && is_ours(s, FLINK_JOB, FLINK_OPERATOR, sink_id, operator_id);
@@ -66,7 +61,7 @@ bool sink_history_lost(const tarn_metadata *m, tarn_str branch, tarn_str sink_id
     if (committed->snapshot_id == TARN_NO_SNAPSHOT) {
         return false;
     }
-    const tarn_snapshot *s = head_of(m, branch);
+    const tarn_snapshot *s = metadata_head(m, branch);
     for (int32_t steps = 0; s != NULL && steps <= m->n_snapshots; steps++) {
         tarn_error ignored = TARN_ERROR_INIT;
         sink_history one;
@@ -84,14 +79,14 @@ bool sink_history_lost(const tarn_metadata *m, tarn_str branch, tarn_str sink_id
         }
         s = metadata_parent(m, s);
         if (s == NULL) {
-            return false; /* what was before is not known */
+            return metadata_ref(m, branch) == NULL; /* else what was before is not known */
         }
     }
-    return s == NULL; /* the branch is gone, or has nothing */
+    return s == NULL; /* there is nothing at all */
 }
 
 bool sink_history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_id) {
-    const tarn_snapshot *s = head_of(m, branch);
+    const tarn_snapshot *s = metadata_head(m, branch);
     if (s == NULL) {
         return snapshot_id == TARN_NO_SNAPSHOT;
     }

@@ -601,7 +601,40 @@ def deletes_by_key(shop, broker, take):
     equal([r["id"] for r in table(shop, "ns.kbad")], [0, 1])
 
 
-CASES = [change_streams, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
+def branches():
+    """A branch that the first commit makes begins with main's rows: keys of them are found, whatever the deletes; main stays."""
+    rows = [{"id": i, "v": "old"} for i in range(6)]
+    new = [{"id": i, "v": "new"} for i in range(4, 8)]
+    for kind, version in (("equality", "2"), ("position", "2"), ("vector", "3")):
+        with Workshop() as shop:
+            shop.tarn("create", "ns.t", "id long not null, v string", "--format-version", version)
+            shop.write("a.ndjson", lines(rows))
+            shop.tarn("ingest", "ns.t", "a.ndjson")
+            shop.write("b.ndjson", lines(new))
+            options = ["--upsert", "--key", "id", "--deletes", kind, "--branch", "b", "--state", "st"]
+            assert "begins with main's rows" in shop.tarn("ingest", "ns.t", "b.ndjson", *options).err
+            want = rows[:4] + new
+            equal(table(shop, "ns.t", "--ref", "b"), want)
+            equal(table(shop, "ns.t"), rows)
+            shop.write("c.ndjson", lines([{"id": 9, "v": "c"}]))
+            shop.tarn("ingest", "ns.t", "c.ndjson", "--mode", "overwrite", "--where", "id < 4", "--branch", "c")
+            equal(table(shop, "ns.t", "--ref", "c"), rows[4:] + [{"id": 9, "v": "c"}])
+            found = shop.catalog().load_table("ns.t")
+            snapshots = {s.snapshot_id: s for s in found.metadata.snapshots}
+            main = found.metadata.current_snapshot_id
+            for name in "bc":
+                equal(snapshots[found.metadata.refs[name].snapshot_id].parent_snapshot_id, main)
+            if version == "2":
+                read = found.scan(snapshot_id=found.metadata.refs["c"].snapshot_id).to_arrow().to_pylist()
+                equal(sorted(read, key=lambda r: r["id"]), rows[4:] + [{"id": 9, "v": "c"}])
+                if kind == "position":
+                    read = found.scan(snapshot_id=found.metadata.refs["b"].snapshot_id).to_arrow().to_pylist()
+                    equal(sorted(read, key=lambda r: r["id"]), want)
+            shop.tarn("alter", "ns.t", "drop-ref", "b")  # it would begin anew, without what was committed to it
+            must_refuse(shop.tarn("ingest", "ns.t", "b.ndjson", *options, check=False), "branch b no longer holds checkpoint 1")
+
+
+CASES = [change_streams, branches, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
          changes_are_counted_as_they_came, bad_input, rows_without_their_key, an_absent_broker, a_bad_first_message, kafka, avro_topics]
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
  *   - it follows from the one before: same table, branch goes forward, numbers grow;
  *   - a new snapshot is whole: every file that it names is there; no file, no row is in it twice;
  *     its totals are its sums; row ids of version 3 do not overlap; sequence numbers grow;
- *   - a commit is on its own branch, and no other has a row of it;
+ *   - a commit is on its own branch, which begins at main's head when its first commit makes it,
+ * and no other has a row of it;
  *   - rows of one commit came together, never without the delete that came with them; what was
  *     refused is not there, what was acknowledged stays, what was deleted does not come back;
  * and between versions: nothing that a live snapshot names is removed. */
@@ -349,7 +350,7 @@ static void check_steps(seen_snapshot *seen, const seen_snapshot *parent, int br
         sim_op *op = &model.ops[model.row_op[row]];
         bool before = parent != NULL && has(&parent->rows, row);
         bool after = has(&seen->rows, row);
-        if (after && op->branch != branch) {
+        if (after && !before && op->branch != branch) {
             sim_fail("row %d of commit %d of %s is on another branch", row, op->number, op->client);
         }
         if (after && !before) {
@@ -383,11 +384,11 @@ static void check_steps(seen_snapshot *seen, const seen_snapshot *parent, int br
 }
 
 static int branch_of(const tarn_metadata *m, const tarn_snapshot *s) {
-    int branch = SIM_BRANCHES - 1;
-    while (branch > 0 &&
+    int branch = 0; /* what a branch began with is main's */
+    while (branch < SIM_BRANCHES - 1 &&
            (sim_head(m, branch) == NULL ||
             !metadata_is_ancestor(m, sim_head(m, branch)->snapshot_id, s->snapshot_id))) {
-        branch--;
+        branch++;
     }
     return branch;
 }
@@ -442,7 +443,13 @@ static void follow(const tarn_metadata *before, const tarn_metadata *m) {
         sim_fail("numbers of the table went back");
     }
     for (int i = 0; i < SIM_BRANCHES; i++) {
+        const tarn_snapshot *main_was = sim_head(before, 0);
         const tarn_snapshot *was = sim_head(before, i), *is = sim_head(m, i);
+        if (was == NULL && is != NULL && main_was != NULL &&
+            !comes_from(is->snapshot_id, main_was->snapshot_id)) {
+            sim_fail("branch %.*s does not begin at main's head %lld", STR_ARG(sim_branch(i)),
+                     (long long)main_was->snapshot_id);
+        }
         if (was != NULL && (is == NULL || !comes_from(is->snapshot_id, was->snapshot_id))) {
             sim_fail("branch %.*s: its head %lld is no longer part of it", STR_ARG(sim_branch(i)),
                      (long long)was->snapshot_id);

@@ -81,7 +81,7 @@ typedef struct commit_request {
     const tarn_expr
         *filter; /* overwrite/delete by filter: bound to the current schema; NULL: none. A file that
                     matches only in part is INVALID here: dml rewrites those first */
-    tarn_str branch;           /* len 0: main */
+    tarn_str branch;           /* len 0: main. One that is not there begins at main's head */
     int64_t from_snapshot_id;  /* the snapshot the work was based on (validation starts after it);
                                   TARN_NO_SNAPSHOT: none */
     const tarn_property *mine; /* NULL, or: snapshots whose summary holds it are the caller's own,

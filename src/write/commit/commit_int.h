@@ -45,7 +45,7 @@ typedef struct commit_attempt {
     commit_work *work;
     tarn_arena arena;
     const tarn_metadata *metadata;
-    const tarn_snapshot *parent; /* NULL: first snapshot of the branch */
+    const tarn_snapshot *parent; /* NULL: first snapshot of the table, or of all branches */
     tarn_str branch;
     const tarn_manifest *manifests; /* of the parent */
     int32_t n_manifests;

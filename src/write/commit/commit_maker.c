@@ -73,8 +73,7 @@ static bool fence_number(const commit_fence *fence, const tarn_snapshot *s, int6
 static tarn_code check_fence(const tarn_metadata *m, const commit_request *request,
                              tarn_error *err) {
     const commit_fence *fence = request->fence;
-    const tarn_ref *ref = metadata_ref(m, request_branch(request));
-    const tarn_snapshot *s = ref != NULL ? metadata_snapshot_by_id(m, ref->snapshot_id) : NULL;
+    const tarn_snapshot *s = metadata_head(m, request_branch(request));
     for (int32_t steps = 0; s != NULL && steps < m->n_snapshots; steps++) {
         int64_t number;
         if (fence_is_of(fence, s)) {
@@ -122,22 +121,20 @@ done:
 
 static tarn_code find_parent(commit_attempt *a, tarn_error *err) {
     const tarn_ref *ref = metadata_ref(a->metadata, a->branch);
-    if (ref == NULL) {
-        return TARN_OK;
-    }
-    if (ref->is_tag) {
+    a->parent = metadata_head(a->metadata, a->branch);
+    if (ref != NULL && ref->is_tag) {
         return err_set(err, TARN_INVALID, "%.*s is a tag; commits go to branches",
                        STR_ARG(a->branch));
     }
-    a->parent = metadata_snapshot_by_id(a->metadata, ref->snapshot_id);
-    if (a->parent == NULL) {
+    if (ref != NULL && a->parent == NULL) {
         return err_set(err, TARN_CORRUPT, "branch %.*s names snapshot %lld, which the table lacks",
                        STR_ARG(a->branch), (long long)ref->snapshot_id);
     }
     return TARN_OK;
 }
 
-/* Requirements and changes that put a->snapshot at the head of the branch. */
+/* Requirements and changes that put a->snapshot at the head of the branch; of one that is made,
+ * that nobody else made it. */
 static void make_changes(commit_maker *maker, tarn_change_set *set) {
     const commit_attempt *a = &maker->attempt;
     tarn_requirement *requirements = maker->requirements;
@@ -153,7 +150,7 @@ static void make_changes(commit_maker *maker, tarn_change_set *set) {
     }
     requirements[n].kind = REQUIRE_REF_SNAPSHOT_ID;
     requirements[n].text = a->branch;
-    requirements[n++].number = a->parent != NULL ? a->parent->snapshot_id : TARN_NO_SNAPSHOT;
+    requirements[n++].number = ref != NULL ? ref->snapshot_id : TARN_NO_SNAPSHOT;
     changes[0].kind = CHANGE_ADD_SNAPSHOT;
     changes[0].snapshot = a->snapshot;
     changes[1].kind = CHANGE_SET_SNAPSHOT_REF;

@@ -704,6 +704,27 @@ static void test_branches_are_apart(void **state) {
     bench_end(&b);
 }
 
+/* Whoever makes a branch makes it at main's head, and follows that until it is made. */
+static void test_a_new_branch_follows_main(void **state) {
+    bench b;
+    (void)state;
+    bench_begin(&b, 2, NULL);
+    read_now(&b);
+    b.late.request.branch = STR("side");
+    adds(&b, "mine", 1, 5);
+    b.late.request.kind = COMMIT_FAST_APPEND;
+    make(&b);
+    commit_append_file(&b.c, "c", 1); /* to main */
+    late_run(&b.c, late_send(&b.late));
+    assert_int_equal(b.late.job.code, TARN_OK);
+    tarn_table_version *now = case_load(&b.c);
+    const tarn_snapshot *head = metadata_head(now->metadata, STR("side"));
+    assert_int_equal(head->snapshot_id, b.late.sent.set.changes[0].snapshot->snapshot_id);
+    assert_int_equal(head->parent_id, now->metadata->current_snapshot_id);
+    table_version_release(now);
+    bench_end(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append_follows_anything),
@@ -726,6 +747,7 @@ int main(void) {
         cmocka_unit_test(test_other_requirements_hold),
         cmocka_unit_test(test_its_parent_is_below_the_head),
         cmocka_unit_test(test_branches_are_apart),
+        cmocka_unit_test(test_a_new_branch_follows_main),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -361,16 +361,25 @@ static void tell_branch(table_case *c, int32_t version) {
     tarn_file f = commit_file(c, "f2", 2, 1);
     commit_request r = commit_of(COMMIT_FAST_APPEND, &f, 1);
     r.branch = STR("audit");
-    run(c, &r);
+    run(c, &r); /* it begins at main's head */
     state_check(c, "main", version == 1 ? "0/0 1 0 0: +f1@0\n" : "1/1 1 0 0: +f1@1\n");
-    state_check(c, "audit", version == 1 ? "0/0 1 0 0: +f2@0\n" : "2/2 1 0 0: +f2@2\n");
+    state_check(c, "audit",
+                version == 1 ? "0/0 1 0 0: +f2@0\n0/0 1 0 0: +f1@0'\n"
+                             : "2/2 1 0 0: +f2@2\n1/1 1 0 0: +f1@1'\n");
     tarn_file g = commit_file(c, "f3", 2, 1);
     r.added = &g;
     run(c, &r);
     state_check(c, "audit",
-                version == 1 ? "0/0 1 0 0: +f3@0\n0/0 1 0 0: +f2@0'\n"
-                             : "3/3 1 0 0: +f3@3\n2/2 1 0 0: +f2@2'\n");
+                version == 1 ? "0/0 1 0 0: +f3@0\n0/0 1 0 0: +f2@0'\n0/0 1 0 0: +f1@0'\n"
+                             : "3/3 1 0 0: +f3@3\n2/2 1 0 0: +f2@2'\n1/1 1 0 0: +f1@1'\n");
     tarn_table_version *v = case_load(c);
+    const tarn_snapshot *head = metadata_head(v->metadata, STR("audit"));
+    tarn_str total;
+    assert_true(
+        metadata_is_ancestor(v->metadata, head->snapshot_id, v->metadata->current_snapshot_id));
+    assert_true(properties_get(&head->summary, "total-data-files", &total) && str_is(total, "3"));
+    assert_ptr_equal(metadata_head(v->metadata, STR("other")),
+                     metadata_current_snapshot(v->metadata));
     assert_int_equal(v->metadata->n_snapshot_log, 1); /* the log is main's */
     table_version_release(v);
 }
