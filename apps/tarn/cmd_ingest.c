@@ -111,6 +111,7 @@ static int finish(ingest *in, tarn_code code) {
     if (code != TARN_OK) {
         ingest_note_rest(in);
     }
+    ingest_end_metrics(in);
     tarn_env_cancel_reset(the_app.env); /* cleaning up is not cancelled */
     ingest_wait_no_more();
     bool taken_back =
@@ -138,7 +139,7 @@ static int finish(ingest *in, tarn_code code) {
         return status;
     }
     /* with a state more may be read than committed by now */
-    int64_t rows = ingest_options.state != NULL ? in->committed_rows : in->rows - in->waiting;
+    int64_t rows = ingest_options.state != NULL ? in->sum.rows : in->rows - in->waiting;
     if (in->commits > 0) {
         app_say("info",
                 "%" PRId64 " row%s of %" PRId64 " commit%s stay; what was read after them is "
@@ -213,7 +214,7 @@ int cmd_ingest(int argc, char **argv) {
         return TARN_INVALID;
     }
     tarn_code code = check_inputs(&in);
-    code = code == TARN_OK ? ingest_check_metrics() : code;
+    code = code == TARN_OK ? ingest_begin_metrics(&in) : code;
     code = code == TARN_OK ? ingest_open_table(&in) : code;
     code = code == TARN_OK ? ingest_start_sink(&in) : code;
     code = code == TARN_OK ? ingest_wait_for_catalog(&in) : code;

@@ -68,8 +68,11 @@ typedef struct ingest {
     struct timespec stopped;
     bool rewound;               /* the last checkpoint was refused, and its rows come again */
     int64_t checkpoints_before; /* this sink was opened */
-    int64_t rows, waiting, rejected, rejected_before, commits, files, checkpoints;
-    int64_t last_snapshot, committed_rows;
+    int64_t rows, waiting, rejected, rejected_before, commits, checkpoints;
+    int64_t most_rows,
+        most_rejected;    /* that metrics told of: rows that come again are no new ones */
+    int64_t taken_before; /* read by sources that are closed */
+    int64_t last_snapshot;
     int64_t conflicts, commits_before; /* checkpoints that had to be made again; at the last one */
     int tries;                         /* since the last commit */
     struct timespec started, checkpointed;
@@ -81,7 +84,7 @@ typedef struct ingest {
     double commit_seconds;
     tarn_outcome outcome;
     tarn_sink_stats stats;
-    tarn_sink_numbers sum; /* of all checkpoints, over sinks */
+    tarn_sink_numbers sum; /* in the table, over sinks */
 } ingest;
 
 /* ---- ingest_options.c ---- */
@@ -130,6 +133,8 @@ tarn_code ingest_keep_rejects(const ingest *in);
 /* ---- ingest_run.c ---- */
 tarn_code ingest_run(ingest *in);
 tarn_code ingest_checkpoint(ingest *in);
+/* Takes in what the sink did since it was last asked. */
+void ingest_note_stats(ingest *in);
 /* Waits until every checkpoint is in the table. */
 tarn_code ingest_flush(ingest *in);
 /* After a failure: what was committed until then, though no checkpoint told of it. */
@@ -155,8 +160,10 @@ void ingest_mark_free(ingest *in);
 double ingest_seconds_since(const struct timespec *start);
 void ingest_show_progress(ingest *in);
 void ingest_end_progress(const ingest *in);
-/* Whether --metrics can be written, before there is anything to tell. */
-tarn_code ingest_check_metrics(void);
+/* --metrics before there is anything to tell, so that nobody reads those of another run. */
+tarn_code ingest_begin_metrics(ingest *in);
+/* --metrics at the end, whatever it was. */
+void ingest_end_metrics(ingest *in);
 /* After a checkpoint: --metrics and --log. */
 tarn_code ingest_report(ingest *in);
 /* Checkpoints that became snapshots, each with its own: --log, and with it --metrics. */

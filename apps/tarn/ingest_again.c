@@ -126,6 +126,7 @@ static void wait_a_little(const ingest *in) {
 }
 
 static tarn_code reopen(ingest *in) {
+    in->taken_before += in->source != NULL ? tarn_source_taken(in->source) : 0;
     tarn_source_close(in->source);
     in->source = NULL;
     if (in->rejects != NULL) { /* opened again, and cut where the last checkpoint was */

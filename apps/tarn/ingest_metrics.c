@@ -64,25 +64,31 @@ static void put_metric(text *t, const char *name, const char *type, const char *
     text_add(t, "} %.15g\n", value);
 }
 
-static text make_metrics(const ingest *in) {
+/* A counter never goes down: rows that come again after a conflict were counted. */
+static int64_t most(int64_t *known, int64_t now) {
+    *known = now > *known ? now : *known;
+    return *known;
+}
+
+static text make_metrics(ingest *in) {
     text t = {0};
     const char *table = in->table_name;
-    int64_t done = 0;
-    int64_t total = -1;
-    tarn_source_progress(in->source, &done, &total);
-    put_metric(&t, "rows", "counter", "Rows read.", table, (double)in->rows);
+    int64_t taken = in->taken_before + (in->source != NULL ? tarn_source_taken(in->source) : 0);
+    put_metric(&t, "rows", "counter", "Rows read.", table, (double)most(&in->most_rows, in->rows));
     put_metric(&t, "rejected_rows", "counter", "Bad rows set aside or skipped.", table,
-               (double)in->rejected);
-    put_metric(&t, "read", "counter", "Bytes of files or messages of topics read.", table,
-               (double)done);
+               (double)most(&in->most_rejected, in->rejected));
+    put_metric(&t, "read", "counter",
+               "Bytes of files or messages of topics read by this run, also again.", table,
+               (double)taken);
     put_metric(&t, "checkpoints", "counter", "Checkpoints made.", table, (double)in->checkpoints);
     put_metric(&t, "commits", "counter", "Snapshots committed.", table, (double)in->commits);
-    put_metric(&t, "rows_written", "counter", "Rows of data files.", table, (double)in->sum.rows);
-    put_metric(&t, "rows_deleted", "counter", "Entries of delete files.", table,
+    put_metric(&t, "rows_written", "counter", "Rows of data files committed.", table,
+               (double)in->sum.rows);
+    put_metric(&t, "rows_deleted", "counter", "Entries of delete files committed.", table,
                (double)in->sum.deleted_rows);
-    put_metric(&t, "data_files", "counter", "Data files written.", table,
+    put_metric(&t, "data_files", "counter", "Data files committed.", table,
                (double)in->sum.data_files);
-    put_metric(&t, "delete_files", "counter", "Delete files written.", table,
+    put_metric(&t, "delete_files", "counter", "Delete files committed.", table,
                (double)in->sum.delete_files);
     put_metric(&t, "written_bytes", "counter", "Bytes of both.", table, (double)in->sum.bytes);
     put_metric(&t, "commit_retries", "counter", "Commits tried again after a conflict.", table,
@@ -113,7 +119,7 @@ static tarn_code metrics_error(const char *path) {
 }
 
 /* Under another name first: a reader sees the one or the other whole. */
-static tarn_code write_metrics(const ingest *in) {
+static tarn_code write_metrics(ingest *in) {
     text name = {0};
     text t = make_metrics(in);
     tarn_code code = TARN_OK;
@@ -130,26 +136,15 @@ static tarn_code write_metrics(const ingest *in) {
     return code;
 }
 
-tarn_code ingest_check_metrics(void) {
-    const char *path = ingest_options.metrics;
-    struct stat there;
-    text name = {0};
-    if (path == NULL) {
-        return TARN_OK;
+tarn_code ingest_begin_metrics(ingest *in) {
+    return ingest_options.metrics != NULL ? write_metrics(in) : TARN_OK;
+}
+
+void ingest_end_metrics(ingest *in) {
+    tarn_error known = the_app.err;
+    if (ingest_options.metrics != NULL && write_metrics(in) != TARN_OK) {
+        the_app.err = known; /* why it ends is to be said */
     }
-    text_add(&name, "%s.tmp", path);
-    FILE *file = fopen(name.data, "wb");
-    bool ok = file != NULL && fclose(file) == 0;
-    if (ok && stat(path, &there) == 0 && S_ISDIR(there.st_mode)) {
-        errno = EISDIR;
-        ok = false;
-    }
-    tarn_code code = ok ? TARN_OK : metrics_error(path);
-    if (file != NULL) {
-        (void)unlink(name.data);
-    }
-    free(name.data);
-    return code;
 }
 
 static void begin_event(text *t, const ingest *in, const char *event) {
@@ -186,9 +181,13 @@ void ingest_log_commits(ingest *in) {
     int64_t checkpoint;
     int64_t snapshot_id;
     int64_t rows;
-    bool asked = ingest_options.log != NULL && ingest_options.state != NULL;
-    while (asked && tarn_sink_next_commit(in->sink, &checkpoint, &snapshot_id, &rows)) {
+    bool streams = ingest_options.state != NULL;
+    while (streams && tarn_sink_next_commit(in->sink, &checkpoint, &snapshot_id, &rows)) {
         text t = {0};
+        in->last_snapshot = in->conflicts > 0 || checkpoint > 0 ? snapshot_id : in->last_snapshot;
+        if (ingest_options.log == NULL) {
+            continue;
+        }
         int64_t number = in->checkpoints_before + checkpoint;
         begin_event(&t, in, "committed");
         text_add(&t, number > 0 ? ",\"checkpoint\":%" PRId64 : ",\"checkpoint\":null", number);
@@ -221,7 +220,7 @@ static void print_members(const ingest *in, FILE *to, double elapsed) {
     fprintf(to,
             "\"rows\":%" PRId64 ",\"rejected\":%" PRId64 ",\"commits\":%" PRId64
             ",\"files\":%" PRId64 ",\"snapshot-id\":%s,\"seconds\":%.3f}\n",
-            in->rows, in->rejected, in->commits, in->files, id, elapsed);
+            in->rows, in->rejected, in->commits, in->sum.data_files, id, elapsed);
 }
 
 void ingest_print_result(const ingest *in) {
@@ -237,8 +236,8 @@ void ingest_print_result(const ingest *in) {
         print_members(in, stderr, elapsed);
     } else if (!the_app.quiet) {
         fprintf(stderr, "%" PRId64 " row%s in %" PRId64 " file%s and %" PRId64 " commit%s, %.1f s",
-                in->rows, app_plural(in->rows), in->files, app_plural(in->files), in->commits,
-                app_plural(in->commits), elapsed);
+                in->rows, app_plural(in->rows), in->sum.data_files, app_plural(in->sum.data_files),
+                in->commits, app_plural(in->commits), elapsed);
         if (in->rejected > 0) {
             fprintf(stderr, "; %" PRId64 " bad row%s %s%s", in->rejected, app_plural(in->rejected),
                     ingest_options.rejects != NULL ? "set aside in " : "skipped",

@@ -64,12 +64,9 @@ static char *offsets_of_source(char *offsets) {
     return source + strlen("\"source\":");
 }
 
-/* Totals are the sink's, and an ingest may have several one after the other. */
-static void note_outcome(ingest *in, const tarn_outcome *outcome) {
+void ingest_note_stats(ingest *in) {
     tarn_sink_numbers before = in->stats.total;
     const tarn_sink_numbers *now = &in->stats.total;
-    in->outcome = *outcome;
-    in->commit_seconds = ingest_seconds_since(&in->checkpointed);
     in->stats = (tarn_sink_stats)TARN_SINK_STATS_INIT;
     tarn_sink_stats_get(in->sink, &in->stats);
     in->sum.rows += now->rows - before.rows;
@@ -79,9 +76,13 @@ static void note_outcome(ingest *in, const tarn_outcome *outcome) {
     in->sum.bytes += now->bytes - before.bytes;
     in->sum.retries += now->retries - before.retries;
     in->commits += now->commits - before.commits;
+}
+
+static void note_outcome(ingest *in, const tarn_outcome *outcome) {
+    in->outcome = *outcome;
+    in->commit_seconds = ingest_seconds_since(&in->checkpointed);
+    ingest_note_stats(in);
     if (outcome->state == TARN_COMMIT_DONE) {
-        in->files += outcome->files_added;
-        in->committed_rows += outcome->rows;
         in->last_snapshot = outcome->snapshot_id;
     }
 }

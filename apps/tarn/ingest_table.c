@@ -303,7 +303,12 @@ tarn_code ingest_reopen_sink(ingest *in) {
     in->sink = NULL;
     tarn_code code = tarn_table_refresh(in->table, &the_app.err);
     code = code == TARN_OK ? read_schema(in) : code;
-    return code == TARN_OK ? ingest_open_sink(in) : code;
+    code = code == TARN_OK ? ingest_open_sink(in) : code;
+    if (code == TARN_OK) { /* it committed what was on its way */
+        in->stats = (tarn_sink_stats)TARN_SINK_STATS_INIT;
+        ingest_note_stats(in);
+    }
+    return code;
 }
 
 /* ---- evolving it ---- */

@@ -139,7 +139,9 @@ TARN_API bool tarn_sink_next_commit(tarn_sink *sink,      /* @borrow */
 TARN_API TARN_MUST_USE tarn_code tarn_sink_key(const tarn_sink *sink, /* @borrow */
                                                char **out,            /* @give: tarn_text_free */
                                                tarn_error *err /* @borrow, may be NULL */);
-/* What a sink did: since it was opened, and by the last checkpoint. */
+/* What a sink did. As total: what is in the table since it was opened, which includes what an
+ * earlier job had left in its state; what was given up, to be made again, is never counted, so no
+ * number goes down. As last: what the last checkpoint wrote, and the last commits. */
 typedef struct tarn_sink_numbers {
     int64_t checkpoints;  /* with or without rows */
     int64_t rows;         /* written to data files */

@@ -96,13 +96,17 @@ TARN_API tarn_balance tarn_source_balance(const tarn_source *source /* @borrow *
 TARN_API TARN_MUST_USE tarn_code tarn_source_committed(tarn_source *source, /* @borrow */
                                                        const char *offsets, /* @borrow */
                                                        tarn_error *err /* @borrow, may be NULL */);
-/* Bytes (files) or messages (Kafka) done and in all (-1: not known): for progress. @since 0.2 */
 /* What is being read now, for messages: a path or location. Valid until the next call. @since 0.2
  */
 TARN_API const char *tarn_source_name(const tarn_source *source /* @borrow */);
+/* Bytes (files) or messages (Kafka) done, also before it went on from offsets, and in all (-1: not
+ * known): for progress. @since 0.2 */
 TARN_API void tarn_source_progress(const tarn_source *source, /* @borrow */
                                    int64_t *done,             /* @borrow */
                                    int64_t *total /* @borrow */);
+/* Bytes of files as they are stored, or messages of topics, that this source read: never less than
+ * before, whatever it went on from. @since 0.2 */
+TARN_API int64_t tarn_source_taken(const tarn_source *source /* @borrow */);
 TARN_API void tarn_source_close(tarn_source *source /* @take, may be NULL */);
 
 #ifdef __cplusplus

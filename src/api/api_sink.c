@@ -289,6 +289,9 @@ static tarn_code commit_overwrite(tarn_sink *sink, tarn_outcome *outcome, tarn_e
     if (code == TARN_OK) {
         outcome->rows = written.rows;
         outcome->files_added = written.n_files;
+        if (result.outcome.kind == TARN_COMMITTED) {
+            sink_note_taken(sink->job, &written);
+        }
         sink_adopt(sink->job, result.outcome.version);
         show_version(sink);
     } else if (result.outcome.kind == TARN_NOT_COMMITTED) {

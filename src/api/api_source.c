@@ -151,6 +151,10 @@ void tarn_source_progress(const tarn_source *s, int64_t *done, int64_t *total) {
     source_progress(s->source, done, total);
 }
 
+int64_t tarn_source_taken(const tarn_source *s) {
+    return source_taken(s->source);
+}
+
 void tarn_source_close(tarn_source *s) {
     if (s == NULL) {
         return;

@@ -197,12 +197,23 @@ static const commit_fence *make_fence(committer *c) {
     return &c->fence;
 }
 
-static void count_commit(committer *c, const commit_outcome *out, int64_t n, int64_t ms) {
+static void count_commit(committer *c, const commit_outcome *out, int64_t ms) {
     committer_counts *both[2] = {&c->counts, &c->last};
     for (int i = 0; i < 2; i++) {
-        both[i]->commits += out->kind == TARN_COMMITTED ? n : 0;
         both[i]->retries += out->attempts > 1 ? out->attempts - 1 : 0;
         both[i]->commit_ms += ms;
+    }
+}
+
+void committer_count(committer *c, const write_result *w) {
+    committer_counts *both[2] = {&c->counts, &c->last};
+    for (int i = 0; i < 2; i++) {
+        both[i]->commits++;
+        both[i]->rows += w->rows;
+        both[i]->deleted_rows += w->deleted_rows;
+        both[i]->data_files += w->n_files;
+        both[i]->delete_files += w->n_deletes;
+        both[i]->bytes += write_result_bytes(w);
     }
 }
 
@@ -263,7 +274,7 @@ static tarn_code run_commit(committer *c, const sink_delta *d, commit_outcome *o
     TRY(fill_request(&check, &request, err));
     int64_t started = env_now_ms(c->env);
     code = commit_run(c->env, c->options.catalog, c->options.ident, NULL, &request, out, err);
-    count_commit(c, out, 1, env_now_ms(c->env) - started);
+    count_commit(c, out, env_now_ms(c->env) - started);
 done:
     arena_release(&arena);
     return code;
@@ -377,6 +388,7 @@ static tarn_code commit_first(committer *c, commit_outcome *out, tarn_error *err
     c->empty_in_row = 0;
     c->rows += d->written.rows;
     c->files += d->written.n_files;
+    committer_count(c, &d->written);
     note_commit(c, d, out->snapshot_id);
     return finish_first(c, out->snapshot_id, err);
 }
@@ -423,6 +435,7 @@ static tarn_code finish_chain(committer *c, int32_t n, const int64_t *ids, tarn_
     for (int32_t i = 0; i < n; i++, p = p->next) {
         TRY(keep_offsets(c, &p->delta, ids[n - 1], err));
         note_commit(c, &p->delta, ids[i]);
+        committer_count(c, &p->delta.written);
         c->rows += p->delta.written.rows;
         c->files += p->delta.written.n_files;
     }
@@ -471,7 +484,7 @@ static tarn_code commit_chained(committer *c, int32_t n, bool *done, commit_outc
         goto done;
     }
     *done = true;
-    count_commit(c, &now, n, env_now_ms(c->env) - started);
+    count_commit(c, &now, env_now_ms(c->env) - started);
     table_version_release(out->version);
     *out = now;
     code = finish_chain(c, n, ids, err);
@@ -668,6 +681,9 @@ static tarn_code recover_first(committer *c, const tarn_metadata *m, const sink_
         sink_state_done(c->options.state, d);
         free_first(c);
     } else if (done) {
+        if (!is_empty(d)) {
+            committer_count(c, &d->written);
+        }
         code = finish_first(c, history->snapshot_id, err);
     } else {
         TRY(check_files(c, d, err));

@@ -38,6 +38,8 @@ typedef struct committer_options {
 
 typedef struct committer_counts {
     int64_t commits, retries, commit_ms;
+    /* Of deltas that are in the table, whoever put them there: */
+    int64_t rows, deleted_rows, data_files, delete_files, bytes;
 } committer_counts;
 
 typedef struct committer_note { /* a checkpoint that is a snapshot now */
@@ -77,6 +79,8 @@ tarn_code committer_add(committer *c, sink_pending *first, tarn_error *err) TARN
  * there, change nothing. out: the last commit; version is the caller's. */
 tarn_code committer_run(committer *c, int64_t up_to, commit_outcome *out,
                         tarn_error *err) TARN_MUST_USE;
+/* Counts a snapshot of these files. */
+void committer_count(committer *c, const write_result *w);
 /* Gives up everything that is not committed, and removes its files. */
 tarn_code committer_drop_all(committer *c, tarn_error *err) TARN_MUST_USE;
 

@@ -37,7 +37,8 @@ struct sink_job {
     key_places places; /* where deletes go by position */
     tarn_code broken;
     tarn_error broken_err;
-    sink_counts total, last;
+    sink_counts last;
+    int64_t checkpoints;
     int32_t open_files;
 };
 
@@ -690,19 +691,9 @@ static void count_result(sink_job *s, const write_result *r) {
     s->last.deleted_rows = r->deleted_rows;
     s->last.data_files = r->n_files;
     s->last.delete_files = r->n_deletes;
-    for (int32_t i = 0; i < r->n_files; i++) {
-        s->last.bytes += r->files[i].size_bytes;
-    }
-    for (int32_t i = 0; i < r->n_deletes; i++) {
-        s->last.bytes += r->deletes[i].size_bytes;
-    }
+    s->last.bytes = write_result_bytes(r);
     s->last.checkpoints = 1;
-    s->total.rows += s->last.rows;
-    s->total.deleted_rows += s->last.deleted_rows;
-    s->total.data_files += s->last.data_files;
-    s->total.delete_files += s->last.delete_files;
-    s->total.bytes += s->last.bytes;
-    s->total.checkpoints++;
+    s->checkpoints++;
 }
 
 tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out, tarn_error *err) {
@@ -885,9 +876,18 @@ void sink_adopt(sink_job *s, tarn_table_version *version) {
     }
 }
 
+/* What is in the table, not what was written for it. */
+static void fill_total(const sink_job *s, const committer_counts *counts, sink_counts *out) {
+    out->rows = counts->rows;
+    out->deleted_rows = counts->deleted_rows;
+    out->data_files = counts->data_files;
+    out->delete_files = counts->delete_files;
+    out->bytes = counts->bytes;
+    out->checkpoints = s->checkpoints;
+}
+
 void sink_stats_get(sink_job *s, sink_stats *out) {
     memset(out, 0, sizeof *out);
-    out->total = s->total;
     out->last = s->last;
     out->writers = s->n_tasks;
     out->open_files = s->open_files;
@@ -896,13 +896,18 @@ void sink_stats_get(sink_job *s, sink_stats *out) {
     }
     if (s->in_background) {
         out->pending = background_counts(&s->behind, &out->commits, &out->last_commits);
-        return;
+    } else {
+        out->commits = s->committer.counts;
+        out->last_commits = s->committer.last;
+        for (const sink_pending *p = s->committer.pending; p != NULL; p = p->next) {
+            out->pending++;
+        }
     }
-    out->commits = s->committer.counts;
-    out->last_commits = s->committer.last;
-    for (const sink_pending *p = s->committer.pending; p != NULL; p = p->next) {
-        out->pending++;
-    }
+    fill_total(s, &out->commits, &out->total);
+}
+
+void sink_note_taken(sink_job *s, const write_result *taken) {
+    committer_count(&s->committer, taken);
 }
 
 void sink_forget(sink_job *s) {

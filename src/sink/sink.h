@@ -49,7 +49,7 @@ typedef struct sink_counts {
     int64_t rows, deleted_rows, data_files, delete_files, bytes;
     int64_t checkpoints;
 } sink_counts;
-typedef struct sink_stats { /* since it was opened, and of the last checkpoint */
+typedef struct sink_stats { /* in the table since it was opened, and of the last checkpoint */
     sink_counts total, last;
     committer_counts commits, last_commits;
     int32_t writers, pending;
@@ -106,6 +106,8 @@ void sink_last_commit(const sink_job *s, int64_t *rows, int32_t *files);
  * caller's to commit or remove. */
 tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out,
                     tarn_error *err) TARN_MUST_USE;
+/* Counts what sink_take gave as committed, by the caller. */
+void sink_note_taken(sink_job *s, const write_result *taken);
 /* The table is at this version now (another kind of commit made it). Takes version; NULL: none. */
 void sink_adopt(sink_job *s, tarn_table_version *version);
 void sink_stats_get(sink_job *s, sink_stats *out);

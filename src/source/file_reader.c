@@ -463,6 +463,16 @@ const tarn_type *file_reader_type(const file_reader *r) {
     return r->output;
 }
 
+int64_t file_reader_taken(const file_reader *r) {
+    bool seeks = r->codec == CODEC_NONE && !r->is_pipe;
+    if (r->text == NULL) {
+        return r->rows_given > r->start.rows ? r->total_bytes : 0;
+    }
+    int64_t done = __atomic_load_n(&r->read_bytes, __ATOMIC_RELAXED);
+    int64_t passed = seeks ? r->start.bytes - r->start.head_bytes : 0;
+    return done > passed ? done - passed : 0;
+}
+
 void file_reader_progress(const file_reader *r, int64_t *done_bytes, int64_t *total_bytes) {
     *done_bytes = r->text != NULL ? __atomic_load_n(&r->read_bytes, __ATOMIC_RELAXED) : 0;
     *total_bytes = r->total_bytes;

@@ -62,6 +62,9 @@ const uint8_t *file_reader_kinds(const file_reader *r);
 void file_reader_position(const file_reader *r, file_position *out);
 const tarn_type *file_reader_type(const file_reader *r); /* as long as r */
 const char *file_reader_format(const file_reader *r);    /* "parquet", ... */
+/* Bytes read: of a text file without what was sought over, of another one all, once it gave rows.
+ */
+int64_t file_reader_taken(const file_reader *r);
 void file_reader_progress(const file_reader *r, int64_t *done_bytes, int64_t *total_bytes);
 /* What the format itself says, appended. */
 tarn_code file_reader_schema_text(file_reader *r, tarn_buf *out, tarn_error *err) TARN_MUST_USE;

@@ -538,6 +538,7 @@ static bool note_message(kafka_source *k, const rd_kafka_message_t *m) {
     }
     kafka_came(k);
     p->seen = m->offset + 1;
+    k->taken++;
     p->done = p->end >= 0 && p->seen >= p->end;
     return true;
 }
@@ -727,6 +728,10 @@ tarn_code kafka_committed(kafka_source *k, const json_value *offsets, tarn_error
     }
     rd_kafka_topic_partition_list_destroy(list);
     return TARN_OK;
+}
+
+int64_t kafka_taken(const kafka_source *k) {
+    return k->taken;
 }
 
 void kafka_progress(const kafka_source *k, int64_t *done, int64_t *total) {

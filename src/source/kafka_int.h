@@ -39,6 +39,7 @@ typedef struct kafka_origin {
 struct kafka_source {
     source_setup *setup;
     const char *location;
+    int64_t taken; /* messages */
     const char *brokers;
     const char **topics;
     int32_t n_topics;

@@ -335,6 +335,14 @@ const char *source_name(const row_source *s) {
     return in->file != NULL ? in->file : in->path;
 }
 
+int64_t source_taken(const row_source *s) {
+    int64_t taken = s->kafka != NULL ? kafka_taken(s->kafka) : 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        taken += input_taken(&s->inputs[i]);
+    }
+    return taken;
+}
+
 void source_progress(const row_source *s, int64_t *done, int64_t *total) {
     *done = 0;
     *total = 0;

@@ -53,6 +53,8 @@ tarn_code source_committed(row_source *s, tarn_str offsets, tarn_error *err) TAR
 /* What is read now, for messages. */
 const char *source_name(const row_source *s);
 void source_progress(const row_source *s, int64_t *done, int64_t *total);
+/* Bytes or messages that were read since it was opened: never less than before. */
+int64_t source_taken(const row_source *s);
 void source_close(row_source *s); /* takes NULL */
 
 #endif

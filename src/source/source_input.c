@@ -30,7 +30,19 @@ tarn_code input_init(source_input *in, source_setup *setup, const char *path, ta
     return TARN_OK;
 }
 
+/* Of the file that is open. */
+static int64_t open_bytes(const source_input *in) {
+    int64_t read = 0;
+    if (in->reader != NULL) {
+        read = file_reader_taken(in->reader);
+    } else if (in->pieces != NULL && in->at.bytes > in->from_bytes) {
+        read = in->at.bytes - in->from_bytes;
+    }
+    return read;
+}
+
 static void close_file(source_input *in) {
+    in->taken_bytes += open_bytes(in);
     if (in->pipe != NULL && in->reader == NULL && in->pieces == NULL) {
         in->pipe->close(in->pipe);
     }
@@ -387,6 +399,7 @@ static tarn_code open_file(source_input *in, tarn_error *err) {
     codec_kind codec;
     file_request q;
     bool followed = s->follow && in->kind == INPUT_FILE;
+    in->from_bytes = in->at.bytes;
     if (in->check_len > 0 && !followed) {
         TRY(check_again(in, err));
     } else if (in->check_len == 0) {
@@ -733,6 +746,10 @@ tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *er
     in->done = in->done && !(same && in->size > size && in->at.bytes > 0); /* it grew since */
 done:
     return code;
+}
+
+int64_t input_taken(const source_input *in) {
+    return in->taken_bytes + open_bytes(in);
 }
 
 void input_progress(const source_input *in, int64_t *done, int64_t *total) {

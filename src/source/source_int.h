@@ -72,6 +72,8 @@ typedef struct source_input {
     uint64_t inode;        /* of a followed file */
     const tarn_type *root; /* of pieces, as setup knows it already */
     int64_t done_bytes;    /* of files read before */
+    int64_t taken_bytes;   /* read by this process from files that are closed */
+    int64_t from_bytes;    /* where the one that is open was gone on with */
 } source_input;
 
 tarn_code input_init(source_input *in, source_setup *setup, const char *path,
@@ -85,6 +87,7 @@ tarn_code input_read_name(tarn_arena *arena, const json_value *value, tarn_str *
                           tarn_error *err) TARN_MUST_USE;
 tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *err) TARN_MUST_USE;
 void input_progress(const source_input *in, int64_t *done, int64_t *total);
+int64_t input_taken(const source_input *in);
 
 /* ---- kafka.c ---- */
 typedef struct kafka_source kafka_source;
@@ -102,5 +105,6 @@ tarn_code kafka_committed(kafka_source *k, const json_value *offsets,
 source_turn kafka_turn(const kafka_source *k);
 const char *kafka_name(const kafka_source *k); /* the location */
 void kafka_progress(const kafka_source *k, int64_t *done, int64_t *total);
+int64_t kafka_taken(const kafka_source *k);
 
 #endif

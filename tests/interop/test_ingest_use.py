@@ -57,6 +57,34 @@ def pipes_and_a_state():
         equal(ids(shop), list(range(101, 108)) + list(range(201, 211)) + list(range(301, 305)))
 
 
+def metrics(shop, name="m"):
+    with open(shop.path(name), encoding="utf-8") as file:
+        return {line.split("{")[0][len("tarn_ingest_"):]: float(line.split()[-1]) for line in file if not line.startswith("#")}
+
+
+def metrics_are_of_this_run():
+    """From its start, also where it fails, and with what it read itself; an overwrite is a commit too."""
+    with Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long")
+        shop.write("m", 'tarn_ingest_rows_total{table="ns.t"} 99\n')
+        process = start(shop, "ns.t", "-", "--format", "ndjson", "--metrics", "m", "--checkpoint-interval", "1h", stdin=subprocess.PIPE)
+        wait_for(lambda: metrics(shop)["rows_total"] == 0)
+        equal(metrics(shop)["commits_total"], 0)
+        process.communicate("")
+        for first, last in ((0, 3), (3, 5)):
+            with open(shop.path("a.ndjson"), "a", encoding="utf-8") as file:
+                file.write(lines(range(first, last)))
+            shop.tarn("ingest", "ns.t", "a.ndjson", "--state", "st", "--metrics", "m")
+            found = metrics(shop)
+            equal((found["rows_total"], found["read_total"], found["commits_total"]), (last - first, len(lines(range(first, last))), 1))
+        must_refuse(shop.tarn("ingest", "ns.t", "-", "--format", "ndjson", "--metrics", "m", "--checkpoint-rows", "2", check=False,
+                              stdin=lines(range(4)) + "bad\n"), "line 5")
+        equal((metrics(shop)["commits_total"], metrics(shop)["data_files_total"]), (2, 2))
+        shop.write("b.ndjson", lines([7]))
+        done = json.loads(shop.tarn("ingest", "ns.t", "b.ndjson", "--mode", "overwrite", "--metrics", "m", "--json").out)
+        equal((done["commits"], done["files"], metrics(shop)["rows_written_total"]), (1, 1, 1))
+
+
 def an_idle_pipe_is_stopped():
     """SIGINT and SIGTERM end a stream whose pipe says nothing, and whose named pipe has no writer yet."""
     with Workshop() as shop:
@@ -203,7 +231,7 @@ def bad_rows_of_others_stay():
 
 
 CASES = [pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, a_file_that_is_not_read_to_its_end, a_table_that_was_taken_back,
-         each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written, options_without_effect, messages_say_what_to_do]
+         each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written, metrics_are_of_this_run, options_without_effect, messages_say_what_to_do]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))

@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 import harness
@@ -468,6 +469,24 @@ def made_and_failed():
                 rows_are(shop, stream.want.values())
 
 
+class Watch(threading.Thread):
+    """Reads a metrics file again and again: which counters were less than before."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.seen, self.fell, self.ended = path, {}, [], False
+        self.start()
+
+    def run(self):
+        while not self.ended:
+            with open(self.path, encoding="utf-8") as file:
+                for name, value in (line.split()[:2] for line in file if not line.startswith("#") and "_total{" in line):
+                    if float(value) < self.seen.get(name, 0):
+                        self.fell.append((name, self.seen[name], value))
+                    self.seen[name] = float(value)
+            time.sleep(0.01)
+
+
 def several_on_their_way():
     """A conflict takes back every checkpoint that is on its way. Their rows are counted once, as are bad ones that were set aside with them.
 
@@ -477,6 +496,7 @@ def several_on_their_way():
         stream = Stream(shop, "--upsert", "--key", "id", "--deletes", "position", "--rejects", "bad.ndjson", "--log", "json")
         stream.put(list(range(KEYS - 1)) + [1000000], "first")
         stream.committed(1)
+        watch = Watch(shop.path("st.prom"))
         db = sqlite3.connect(shop.path("tarn.db"), isolation_level=None)
         where = lambda: db.execute("SELECT metadata_location FROM iceberg_tables").fetchone()[0]
         before = where()
@@ -494,6 +514,8 @@ def several_on_their_way():
         stream.put(range(10, 10 + KEYS), "last")
         eventually(lambda: {"id": 10 + KEYS - 1, "v": "last"} in shop.cat("ns.t").rows)
         said = stream.stop()
+        watch.ended = True
+        watch.join()
         rows_are(shop, stream.want.values())
         read = 6 * KEYS
         events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
@@ -502,7 +524,13 @@ def several_on_their_way():
         last = [event for event in events if event["event"] != "done"][-1]
         equal((last["rows-total"], last["rejected"], stream.metric("rows"), stream.metric("rejected_rows")),
               (read, len(stream.bad), read, len(stream.bad)))
-        equal(done["commits"], len([s for s in shop.cat("ns.t.snapshots").rows if s["operation"] is not None]) - 1)  # all but the rival's
+        snapshots = [(s["snapshot_id"], dict(zip(s["summary"]["keys"], s["summary"]["values"]))) for s in shop.cat("ns.t.snapshots").rows]
+        ours = [s for s in snapshots if "tarn.sink-id" in s[1]]
+        total = lambda key: sum(int(s[1].get(key, 0)) for s in ours)
+        equal((done["commits"], done["files"], done["snapshot-id"]), (len(ours), total("added-data-files"), ours[-1][0]))
+        equal([stream.metric(name + "_total") for name in ("commits", "data_files", "delete_files", "rows_written", "written_bytes")],
+              [len(ours)] + [total("added-" + key) for key in ("data-files", "delete-files", "records", "files-size")])
+        assert not watch.fell, "counters went down: %s" % watch.fell
 
 
 def full_disk():

@@ -709,6 +709,17 @@ void data_writer_free(data_writer *w) {
     env_free(w->env, w);
 }
 
+int64_t write_result_bytes(const write_result *result) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < result->n_files; i++) {
+        bytes += result->files[i].size_bytes;
+    }
+    for (int32_t i = 0; i < result->n_deletes; i++) {
+        bytes += result->deletes[i].size_bytes;
+    }
+    return bytes;
+}
+
 void write_result_remove(tarn_store *store, const write_result *result) {
     for (int32_t i = 0; i < result->n_files; i++) {
         store_discard(store, result->files[i].path);

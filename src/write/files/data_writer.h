@@ -83,6 +83,7 @@ tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out
 int32_t data_writer_open_files(const data_writer *w); /* being written now */
 void data_writer_free(data_writer *w); /* removes files that no close handed out; takes NULL */
 /* Removes the files of a result that was definitely not committed; failures are logged. */
+int64_t write_result_bytes(const write_result *result); /* of its files */
 void write_result_remove(tarn_store *store, const write_result *result);
 
 #endif

@@ -127,6 +127,10 @@ static void test_failures(void **state) {
         }
         tarn_code flushed = flush(&t, &err);
         t.c.plan.fail_at = 0; /* nothing is under way now */
+        sink_stats stats;
+        sink_stats_get(t.sink, &stats);
+        assert_int_equal(stats.total.rows, stats.commits.commits); /* one a checkpoint */
+        assert_true(stats.total.rows <= sink_case_snapshots(&t));
         if (code != TARN_OK || flushed != TARN_OK) {
             assert_true(push_one(&t, 7, &err) != TARN_OK);
         }
