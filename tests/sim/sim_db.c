@@ -191,7 +191,8 @@ tarn_code __wrap_sql_open_postgres(tarn_env *env, tarn_str uri, sql_db **out, ta
     if (db == NULL) {
         return err_nomem(err);
     }
-    db->base = (sql_db){SIM.plan.kind == SIM_SQLITE ? &AS_SQLITE : &AS_POSTGRES, env, "sim"};
+    db->base = (sql_db){
+        .vt = SIM.plan.kind == SIM_SQLITE ? &AS_SQLITE : &AS_POSTGRES, .env = env, .label = "sim"};
     db->process = sim_process_of(env);
     *out = &db->base;
     return TARN_OK;
