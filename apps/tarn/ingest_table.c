@@ -379,11 +379,17 @@ static const struct ArrowSchema *find_column(const struct ArrowSchema *schema, c
     return NULL;
 }
 
-static void add_edit(text *edits, const char *op, const char *path, const struct ArrowSchema *s) {
+/* The path of a column that is there, or the one that a new column of this name goes below. */
+static void add_edit(text *edits, const char *path, const char *name, const struct ArrowSchema *s) {
     text type = {0};
     if (put_type(&type, s)) {
-        text_add(edits, "%s{\"op\":\"%s\",\"path\":", edits->len > 1 ? "," : "", op);
+        text_add(edits, "%s{\"op\":\"%s\",\"%s\":", edits->len > 1 ? "," : "",
+                 name != NULL ? "add-column" : "update-type", name != NULL ? "parent" : "path");
         text_add_json(edits, path);
+        if (name != NULL) {
+            text_add(edits, ",\"name\":");
+            text_add_json(edits, name);
+        }
         text_add(edits, ",\"type\":");
         text_add_json(edits, type.data);
         text_add(edits, "}");
@@ -401,22 +407,47 @@ static bool is_wider(const char *have, const char *want) {
            s0 == s1 && p1 > p0;
 }
 
-static void compare(text *edits, const char *prefix, const struct ArrowSchema *table,
+static void compare(text *edits, const char *parent, const struct ArrowSchema *table,
+                    const struct ArrowSchema *batch);
+
+static void compare_part(text *edits, const char *parent, const char *name,
+                         const struct ArrowSchema *known, const struct ArrowSchema *column);
+
+/* A column, a list's element, a map's value; keys of maps never change. */
+static void compare_type(text *edits, const char *path, const struct ArrowSchema *known,
+                         const struct ArrowSchema *column) {
+    if (is_wider(known->format, column->format)) {
+        add_edit(edits, path, NULL, column);
+    } else if (strcmp(known->format, column->format) != 0) {
+        return;
+    } else if (strcmp(known->format, "+l") == 0) {
+        compare_part(edits, path, "element", known->children[0], column->children[0]);
+    } else if (strcmp(known->format, "+m") == 0) {
+        compare_part(edits, path, "value", known->children[0]->children[1],
+                     column->children[0]->children[1]);
+    } else if (strcmp(known->format, "+s") == 0) {
+        compare(edits, path, known, column);
+    }
+}
+
+static void compare_part(text *edits, const char *parent, const char *name,
+                         const struct ArrowSchema *known, const struct ArrowSchema *column) {
+    text path = {0};
+    text_add(&path, "%s%s%s", parent, parent[0] != '\0' ? "." : "", name);
+    compare_type(edits, path.data, known, column);
+    free(path.data);
+}
+
+static void compare(text *edits, const char *parent, const struct ArrowSchema *table,
                     const struct ArrowSchema *batch) {
     for (int64_t i = 0; i < batch->n_children; i++) {
         const struct ArrowSchema *column = batch->children[i];
         const struct ArrowSchema *known = find_column(table, column->name);
-        text path = {0};
-        text_add(&path, "%s%s", prefix, column->name);
-        if (known == NULL) {
-            add_edit(edits, "add-column", path.data, column);
-        } else if (is_wider(known->format, column->format)) {
-            add_edit(edits, "update-type", path.data, column);
-        } else if (strcmp(known->format, "+s") == 0 && strcmp(column->format, "+s") == 0) {
-            text_add(&path, ".");
-            compare(edits, path.data, known, column);
+        if (known != NULL) {
+            compare_part(edits, parent, column->name, known, column);
+        } else {
+            add_edit(edits, parent, column->name, column);
         }
-        free(path.data);
     }
 }
 

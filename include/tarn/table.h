@@ -71,10 +71,11 @@ tarn_table_schema_arrow(tarn_table *table,       /* @borrow */
                         tarn_error *err /* @borrow, may be NULL */);
 
 /* Edits of schema, partitioning, order and properties, applied together as one commit. edits_json
- * is an array of objects with "op" and, by op: add-column {path, type, doc, required, default (of
- * rows that are there and of rows without it; format version 3)}; drop-column {path}; rename-column
- * {path, name}; update-type {path, type}; make-optional {path}; update-doc {path, doc}; move-first
- * {path}; move-before, move-after {path, other}; set-identifiers {columns:
+ * is an array of objects with "op" and, by op: add-column {path, or name with points in it and the
+ * parent?'s path, type, doc, required, default (of rows that are there and of rows without it;
+ * format version 3)}; drop-column {path}; rename-column {path, name}; update-type {path, type};
+ * make-optional {path}; update-doc {path, doc}; move-first {path}; move-before, move-after {path,
+ * other}; set-identifiers {columns:
  * [..]}; add-partition-field {transform, name?}; drop-partition-field {name};
  * rename-partition-field {name, to}; set-partition-by {text}; set-sort-order {text}; set-properties
  * {properties: {..}}; remove-properties {keys: [..]}; upgrade-format-version {version};

@@ -130,7 +130,10 @@ static tarn_code read_edit(tarn_arena *arena, const json_value *json, const op_r
     out->kind = rule->kind;
     out->doc = member_str(json, "doc");
     (void)json_bool(json_get(json, "required"), &out->required);
-    if (rule->path != NULL) {
+    if (rule->kind == EVOLVE_ADD_COLUMN && json_get(json, "name") != NULL) {
+        TRY(need_str(json, op, "name", &out->new_name, err));
+        out->path = member_str(json, "parent");
+    } else if (rule->path != NULL) {
         TRY(need_str(json, op, rule->path, &out->path, err));
     }
     if (rule->other != NULL) {

@@ -7,7 +7,7 @@
 
 typedef enum evolve_kind {
     EVOLVE_ADD_COLUMN,  /* path, type, doc; required only with a default in v3; into nested structs:
-                           "a.b" */
+                           "a.b", or new_name, which may have points in it, below path */
     EVOLVE_DROP_COLUMN, /* path */
     EVOLVE_RENAME_COLUMN, /* path, new_name: also extends the name mapping property if there is one
                              (B11) */

@@ -203,18 +203,23 @@ static tarn_code check_default(evolve_work *w, const tarn_edit *edit, const tarn
     return value_from_json(w->arena, type, edit->default_value, &ignored, w->err);
 }
 
-/* Where "a.b.c" goes: the struct at "a.b" (through a list's element or a map's value), name "c". */
-static tarn_code find_parent(evolve_work *w, tarn_str path, int32_t *parent_id,
+/* Where "a.b.c" goes: the struct at "a.b" (through a list's element or a map's value), name "c". A
+ * name that is given apart may have points in it. */
+static tarn_code find_parent(evolve_work *w, const tarn_edit *edit, int32_t *parent_id,
                              const tarn_type **parent, tarn_str *name) {
     size_t dot;
+    tarn_str path = edit->path;
     *parent_id = TARN_NO_ID;
     *parent = w->schema.root;
-    *name = path;
-    if (!str_find_last_char(path, '.', &dot)) {
+    *name = edit->new_name.len > 0 ? edit->new_name : path;
+    if (edit->new_name.len == 0 && str_find_last_char(path, '.', &dot)) {
+        *name = str_from(path, dot + 1);
+        path = str_sub(path, 0, dot);
+    } else if (edit->new_name.len == 0 || path.len == 0) {
         return TARN_OK;
     }
     const tarn_field *field;
-    tarn_code code = find_column(w, str_sub(path, 0, dot), &field);
+    tarn_code code = find_column(w, path, &field);
     if (code != TARN_OK) {
         return code;
     }
@@ -222,12 +227,10 @@ static tarn_code find_parent(evolve_work *w, tarn_str path, int32_t *parent_id,
         field = &field->type->fields[field->type->n_fields - 1];
     }
     if (field->type->kind != TARN_STRUCT) {
-        return err_set(w->err, TARN_INVALID, "\"%.*s\" is not a struct",
-                       STR_ARG(str_sub(path, 0, dot)));
+        return err_set(w->err, TARN_INVALID, "\"%.*s\" is not a struct", STR_ARG(path));
     }
     *parent_id = field->id;
     *parent = field->type;
-    *name = str_from(path, dot + 1);
     return TARN_OK;
 }
 
@@ -235,12 +238,13 @@ static tarn_code add_column(evolve_work *w, const tarn_edit *edit) {
     tree_edit e = {.op = TREE_APPEND};
     const tarn_type *parent;
     tarn_str name;
-    tarn_code code = find_parent(w, edit->path, &e.id, &parent, &name);
+    tarn_code code = find_parent(w, edit, &e.id, &parent, &name);
     if (code != TARN_OK) {
         return code;
     }
     if (name.len == 0 || name.len > LIMIT_NAME_BYTES || type_child(parent, name) != NULL) {
-        return err_set(w->err, TARN_INVALID, "a column \"%.*s\" %s", STR_ARG(edit->path),
+        return err_set(w->err, TARN_INVALID, "a column \"%.*s\" %s",
+                       STR_ARG(edit->new_name.len > 0 ? name : edit->path),
                        name.len == 0 ? "has no name" : "is there already");
     }
     code = check_default(w, edit, edit->type);

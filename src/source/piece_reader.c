@@ -184,6 +184,29 @@ static bool reason_has(tarn_str reason, tarn_str words) {
     return false;
 }
 
+static bool skip(tarn_str *rest, tarn_str words) {
+    bool there = str_starts_with(*rest, words);
+    *rest = there ? str_from(*rest, words.len) : *rest;
+    return there;
+}
+
+/* The reason names the column of a CSV record, which is at the top, and what does not fit it. */
+static tarn_code widen_column(piece_reader *r, tarn_str reason, const tarn_type **root,
+                              tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_type *now = *root;
+    for (int32_t i = 0; i < now->n_fields && code == TARN_OK; i++) {
+        json_value value = {.kind = JSON_NUMBER, .name = now->fields[i].name};
+        json_value record = {.kind = JSON_OBJECT, .first = &value, .count = 1};
+        tarn_str rest = reason;
+        if (skip(&rest, STR("column ")) && skip(&rest, value.name) && skip(&rest, STR(": ")) &&
+            str_split(&rest, ' ', &value.text)) {
+            code = schema_widen(&r->arena, *root, &record, root, err);
+        }
+    }
+    return code;
+}
+
 /* Of an envelope its images, else the record. */
 static tarn_code widen_by(piece_reader *r, const json_value *record, const tarn_type **root,
                           tarn_error *err) {
@@ -211,8 +234,12 @@ static tarn_code learn_from(piece_reader *r, tarn_str raw, tarn_str reason, bool
         return TARN_OK;
     }
     if (!reason_has(reason, STR("out of the range of an int")) &&
+        !reason_has(reason, STR("out of the range of a float")) &&
         !reason_has(reason, STR("did not fit decimal"))) {
         return TARN_OK;
+    }
+    if (r->request.text.kind == TEXT_CSV) {
+        return widen_column(r, reason, root, err);
     }
     if (r->request.text.debezium) {
         raw = text_change_envelope(raw);

@@ -42,12 +42,42 @@ static tarn_code with_part(tarn_arena *arena, const tarn_type *type, int32_t at,
     return TARN_OK;
 }
 
+/* Whether a map is written as {"keys": [...], "values": [...]}, and not as an object of its values.
+ */
+static bool is_of_lists(const tarn_type *map, tarn_str first_name, bool first_is_list) {
+    return map->fields[0].type->kind != TARN_STRING ||
+           (first_is_list && (str_is(first_name, "keys") || str_is(first_name, "values")));
+}
+
+/* What a map looks like is a struct. */
+static tarn_code grow_map(tarn_arena *arena, const tarn_type *map, const tarn_type *seen,
+                          const tarn_type **out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_type *value = map->fields[1].type;
+    bool of_lists = seen->n_fields > 0 &&
+                    is_of_lists(map, seen->fields[0].name, seen->fields[0].type->kind == TARN_LIST);
+    for (int32_t i = 0; i < seen->n_fields; i++) {
+        const tarn_type *part = seen->fields[i].type;
+        if (!of_lists) {
+            TRY(schema_grow(arena, value, part, &value, err));
+        } else if (str_is(seen->fields[i].name, "values") && part->kind == TARN_LIST) {
+            TRY(schema_grow(arena, value, part->fields[0].type, &value, err));
+        }
+    }
+    code = with_part(arena, map, 1, value, out, err);
+done:
+    return code;
+}
+
 tarn_code schema_grow(tarn_arena *arena, const tarn_type *root, const tarn_type *seen,
                       const tarn_type **out, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_type *now = root;
     const tarn_type *part;
     *out = root;
+    if (root->kind == TARN_MAP && seen->kind == TARN_STRUCT) {
+        return grow_map(arena, root, seen, out, err);
+    }
     if (root->kind != seen->kind || !type_is_nested(root)) {
         return TARN_OK;
     }
@@ -120,6 +150,31 @@ done:
     return code;
 }
 
+/* What is in a list, or in a map; its keys stay, since Iceberg has them never change. */
+static tarn_code widen_items(tarn_arena *arena, const tarn_type *type, const json_value *value,
+                             int depth, const tarn_type **out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    bool is_map = type->kind == TARN_MAP;
+    const tarn_type *part = type->fields[is_map].type;
+    const json_value *first = value->first;
+    if (is_map && first != NULL && is_of_lists(type, first->name, first->kind == JSON_ARRAY)) {
+        value = json_get(value, "values");
+        first = json_is(value, JSON_ARRAY) ? value->first : NULL;
+    }
+    for (const json_value *v = first; v != NULL; v = v->next) {
+        TRY(widen_value(arena, part, v, depth + 1, &part, err));
+    }
+    code = with_part(arena, type, is_map, part, out, err);
+done:
+    return code;
+}
+
+static bool is_beyond_float(tarn_str text) {
+    float narrow;
+    double wide;
+    return !str_to_f32(text, &narrow) && str_to_f64(text, &wide);
+}
+
 static tarn_code widen_value(tarn_arena *arena, const tarn_type *type, const json_value *value,
                              int depth, const tarn_type **out, tarn_error *err) {
     int64_t number;
@@ -128,6 +183,9 @@ static tarn_code widen_value(tarn_arena *arena, const tarn_type *type, const jso
     if (type->kind == TARN_INT && value->kind == JSON_NUMBER && json_i64(value, &number) &&
         (number < INT32_MIN || number > INT32_MAX)) {
         *out = type_primitive(TARN_LONG);
+    } else if (type->kind == TARN_FLOAT && value->kind == JSON_NUMBER &&
+               is_beyond_float(value->text)) {
+        *out = type_primitive(TARN_DOUBLE);
     } else if (type->kind == TARN_DECIMAL && is_number) {
         int32_t need = whole_digits(value->text) + type->scale;
         if (need > type->precision && need <= 38) {
@@ -135,13 +193,10 @@ static tarn_code widen_value(tarn_arena *arena, const tarn_type *type, const jso
         }
     } else if (type->kind == TARN_STRUCT && value->kind == JSON_OBJECT && depth < LIMIT_NESTING) {
         return widen_struct(arena, type, value, depth, out, err);
-    } else if (type->kind == TARN_LIST && value->kind == JSON_ARRAY && depth < LIMIT_NESTING) {
-        tarn_code code = TARN_OK;
-        const tarn_type *part = type->fields[0].type;
-        for (const json_value *v = value->first; v != NULL && code == TARN_OK; v = v->next) {
-            code = widen_value(arena, part, v, depth + 1, &part, err);
-        }
-        return code == TARN_OK ? with_part(arena, type, 0, part, out, err) : code;
+    } else if (((type->kind == TARN_MAP && value->kind == JSON_OBJECT) ||
+                (type->kind == TARN_LIST && value->kind == JSON_ARRAY)) &&
+               depth < LIMIT_NESTING) {
+        return widen_items(arena, type, value, depth, out, err);
     }
     return *out != NULL ? TARN_OK : err_nomem(err);
 }

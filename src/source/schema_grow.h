@@ -9,8 +9,9 @@
  * root itself when it lacks none. */
 tarn_code schema_grow(tarn_arena *arena, const tarn_type *root, const tarn_type *seen,
                       const tarn_type **out, tarn_error *err) TARN_MUST_USE;
-/* root with int columns as long, and decimals with more digits, where the JSON record has values
- * that need it; root itself where none does. */
+/* root with ints as longs, floats as doubles, and decimals with more digits, where the JSON record
+ * has values that are beyond them, in lists, structs and values of maps too; root itself where it
+ * has none. */
 tarn_code schema_widen(tarn_arena *arena, const tarn_type *root, const json_value *record,
                        const tarn_type **out, tarn_error *err) TARN_MUST_USE;
 

@@ -188,6 +188,53 @@ def evolve():
             {"id": 3000000000, "s": None, "more": None, "extra": None}])
 
 
+def evolve_everywhere():
+    """Types widen and members come wherever they are, from each format; what holds a value only nearly stays."""
+    import pyarrow.parquet
+    schema = ("id int, f float, d decimal(5, 2), l list<int>, ls list<struct<x: int>>, m map<string, int>, ms map<string, struct<x: int>>, "
+              "s struct<f: float>, k map<int, int>, ks map<int, struct<x: int>>")
+    first = {"id": 1, "f": 0.1, "d": 1.25, "l": [1], "ls": [{"x": 1}], "m": {"a": 1}, "ms": {"a": {"x": 1}}, "s": {"f": 1.5}, "k": {"keys": [1], "values": [2]},
+             "ks": {"keys": [1], "values": [{"x": 1}]}}
+    big = 6000000000
+    more = {"id": 2, "f": 1e300, "d": 123456.75, "l": [None, big], "ls": [{"x": big, "y": "n"}], "m": {"b": big}, "ms": {"b": {"x": big, "z": [1.5]}},
+            "s": {"f": 1e100, "g": {"h": True}}, "k": {"keys": [3], "values": [big]},
+            "ks": {"keys": [1], "values": [{"x": big, "y": 1}]}}
+    with Workshop() as shop:
+        write(shop, "a.ndjson", lines([first]))
+        write(shop, "b.ndjson", lines([more]))
+        for name in ("ns.t", "ns.u"):
+            shop.tarn("ingest", name, "a.ndjson", "--create", "--schema", schema)
+        shop.tarn("ingest", "ns.t", "b.ndjson", "--evolve")
+        rows = table(shop, "ns.t")
+        pairs = lambda d: {"keys": list(d), "values": list(d.values())}
+        equal(rows[1], dict(more, d="123456.75", m=pairs(more["m"]), ms=pairs(more["ms"])))
+        equal((rows[0]["f"], rows[0]["l"], rows[0]["ms"]), (0.10000000149011612, [1], pairs({"a": {"x": 1, "z": None}})))
+        found = shop.catalog().load_table("ns.t")
+        types = {f.name: str(f.field_type) for f in found.schema().fields}
+        equal((types["f"], types["d"], types["l"], types["m"], types["k"]),
+              ("double", "decimal(8, 2)", "list<long>", "map<string, long>", "map<int, long>"))
+        equal([r["ls"] for r in sorted(found.scan().to_arrow().to_pylist(), key=lambda r: r["id"])],
+              [[{"x": 1, "y": None}], [{"x": big, "y": "n"}]])
+        pyarrow.parquet.write_table(found.scan().to_arrow(), shop.path("b.parquet"))  # the same from a file with types of its own
+        shop.tarn("ingest", "ns.u", "b.parquet", "--evolve")
+        equal(table(shop, "ns.u")[1:], rows)
+        # text in columns
+        shop.tarn("create", "ns.c", "id int, f float, d decimal(5, 2), g float, v int")
+        write(shop, "c.csv", "id,f,d,g,v\n1,1,1,1,1\n3000000000,1e300,12345.5,0.1,2\n2,3,4,5,6\n")
+        shop.tarn("ingest", "ns.c", "c.csv", "--evolve")
+        equal([(r["id"], r["f"], r["d"]) for r in table(shop, "ns.c")], [(1, 1, "1.00"), (2, 3, "4.00"), (3000000000, 1e300, "12345.50")])
+        types = [str(f.field_type) for f in shop.catalog().load_table("ns.c").schema().fields]
+        equal(types, ["long", "double", "decimal(7, 2)", "float", "int"])
+        # names with points in them
+        write(shop, "e.ndjson", lines([{"id": 1, "v": 1, "a.b": 1, "s": {"x": 1}}]) + lines([{"id": 1, "v": 1, "a.b": big, "s": {"c.d": {"e.f": 1}}}]))
+        shop.tarn("ingest", "ns.c", "e.ndjson", "--evolve")
+        equal([(r["a.b"], r["s"]) for r in shop.cat("ns.c", "--where", "v = 1 and s is not null").rows],
+              [(1, {"x": 1, "c.d": None}), (big, {"x": None, "c.d": {"e.f": 1}})])
+        # keys of maps never change
+        write(shop, "d.ndjson", lines([{"k": {"keys": [big], "values": [1]}}]))
+        must_refuse(shop.tarn("ingest", "ns.t", "d.ndjson", "--evolve", check=False), "line 1", "out of the range of an int")
+
+
 def metrics_and_log():
     with Workshop() as shop:
         write(shop, "a.ndjson", lines({"id": i} for i in range(10)) + "bad\n")
@@ -634,7 +681,7 @@ def branches():
             must_refuse(shop.tarn("ingest", "ns.t", "b.ndjson", *options, check=False), "branch b no longer holds checkpoint 1")
 
 
-CASES = [change_streams, branches, upserts, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
+CASES = [change_streams, branches, upserts, evolve_everywhere, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
          changes_are_counted_as_they_came, bad_input, rows_without_their_key, an_absent_broker, a_bad_first_message, kafka, avro_topics]
 
 if __name__ == "__main__":

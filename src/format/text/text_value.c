@@ -126,7 +126,10 @@ static tarn_code put_float(text_decoder *d, const text_node *node, tarn_builder 
         v = (float)digits / (float)powers_of_ten[places];
         v = negative ? -v : v;
     } else if (!str_to_f32(text, &v)) {
-        return bad_value(d, node, text);
+        double wide;
+        return str_to_f64(text, &wide)
+                   ? text_bad(d, node, "%.*s was out of the range of a float", STR_ARG(text))
+                   : bad_value(d, node, text);
     }
     int32_t bits;
     memcpy(&bits, &v, sizeof bits);

@@ -72,7 +72,7 @@ static void floats_and_decimals(void **state) {
         "{\"d\":5.0,\"f\":16777216.0,\"x\":\"1234567.00\",\"y\":\"-1.0000000000\"}\n"
         "{\"d\":0.30000000000000004,\"f\":null,\"x\":\"1.20\",\"y\":null}\n",
         "6: column d: \"1e400\" was not a valid double\n"
-        "7: column f: \"1e39\" was not a valid float\n"
+        "7: column f: 1e39 was out of the range of a float\n"
         "8: column x: 1.234 had more fraction digits than decimal(9, 2)\n"
         "9: column x: 12345678 did not fit decimal(9, 2)\n"
         "10: column d: a string was found, not double: \"1.5\"\n"
