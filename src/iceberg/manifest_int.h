@@ -3,6 +3,7 @@
 #ifndef ICEBERG_MANIFEST_INT_H
 #define ICEBERG_MANIFEST_INT_H
 
+#include "format/avro/avro.h"
 #include "iceberg/manifest.h"
 #include "table/batch.h"
 
@@ -101,7 +102,7 @@ void manifest_find_fields(const tarn_type *type, const field_row *rows, int32_t 
 /* A source that lends another: closing it does not close that. */
 tarn_code manifest_lend_source(io_source *source, io_source **out, tarn_error *err) TARN_MUST_USE;
 
-/* The codec of a name as in table properties; empty: deflate. */
-tarn_code manifest_codec(tarn_str name, int *out, tarn_error *err) TARN_MUST_USE;
+/* What a name as in table properties says of packing (empty: deflate), into options. */
+tarn_code manifest_codec(tarn_str name, avro_write_options *options, tarn_error *err) TARN_MUST_USE;
 
 #endif

@@ -131,8 +131,7 @@ static tarn_code open_list(tarn_arena *arena, const manifest_list_options *o, co
     avro_write_options options = AVRO_WRITE_OPTIONS_INIT;
     avro_meta meta[5 + MANIFEST_LIST_MAX_EXTRA];
     size_t n = 0;
-    int codec = 0;
-    tarn_code code = manifest_codec(o->codec, &codec, err);
+    tarn_code code = manifest_codec(o->codec, &options, err);
     const struct {
         const char *key;
         int64_t value;
@@ -160,7 +159,6 @@ static tarn_code open_list(tarn_arena *arena, const manifest_list_options *o, co
     options.record_name = STR("manifest_file");
     options.meta = meta;
     options.n_meta = n;
-    options.codec = (codec_kind)codec;
     return avro_writer_open(arena->env, sink, type, &options, out, err);
 }
 

@@ -64,7 +64,6 @@ static tarn_code header_text(tarn_arena *arena, const tarn_schema *schema, const
 static tarn_code open_avro(manifest_writer *w, const manifest_writer_options *o,
                            const tarn_type *type, io_sink *sink, tarn_error *err) {
     avro_write_options options = AVRO_WRITE_OPTIONS_INIT;
-    int codec = 0;
     char *spec_id = arena_printf(&w->arena, "%d", w->spec_id);
     char *version = arena_printf(&w->arena, "%d", w->version);
     tarn_str schema = STR_NULL, spec = STR_NULL;
@@ -75,7 +74,7 @@ static tarn_code open_avro(manifest_writer *w, const manifest_writer_options *o,
     }
     TRY(header_text(&w->arena, o->schema, NULL, &schema, err));
     TRY(header_text(&w->arena, NULL, o->spec, &spec, err));
-    TRY(manifest_codec(o->codec, &codec, err));
+    TRY(manifest_codec(o->codec, &options, err));
     avro_meta meta[] = {{STR("schema"), schema},
                         {STR("schema-id"), str_of(schema_id)},
                         {STR("partition-spec"), spec},
@@ -85,7 +84,6 @@ static tarn_code open_avro(manifest_writer *w, const manifest_writer_options *o,
     options.record_name = STR("manifest_entry");
     options.meta = meta;
     options.n_meta = w->version == 1 ? 5 : 6;
-    options.codec = (codec_kind)codec;
     TRY(avro_writer_open(w->env, sink, type, &options, &w->avro, err));
 done:
     return code;

@@ -14,6 +14,7 @@ void committer_init(committer *c, tarn_env *env, const committer_options *option
     c->options = *options;
     c->committed.snapshot_id = TARN_NO_SNAPSHOT;
     c->next_checkpoint = 1;
+    c->memory = commit_memory_new(env);
     buf_init(&c->offsets_text, env, 0);
     buf_init(&c->notes, env, 0);
 }
@@ -24,6 +25,8 @@ void committer_release(committer *c) {
         sink_pending_free(c->pending);
         c->pending = next;
     }
+    commit_memory_free(c->memory);
+    c->memory = NULL;
     buf_release(&c->offsets_text);
     buf_release(&c->notes);
 }
@@ -256,6 +259,7 @@ static tarn_code fill_request(base_check *check, commit_request *request, tarn_e
     request->fence = make_fence(c);
     request->check = check_base;
     request->check_ctx = check;
+    request->memory = c->memory;
     TRY(make_summary(check, &request->summary, err));
     request->check_each = check->shared != NULL;
 done:

@@ -63,7 +63,8 @@ typedef struct committer {
     committer_counts counts, last; /* of all runs, of the last one */
     int64_t rows;                  /* of the last run */
     int32_t files;
-    tarn_buf notes; /* committer_note each, until the owner takes them */
+    commit_memory *memory; /* of what its commits found; NULL: there was no memory for it */
+    tarn_buf notes;        /* committer_note each, until the owner takes them */
 } committer;
 
 void committer_init(committer *c, tarn_env *env, const committer_options *options);

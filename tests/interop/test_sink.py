@@ -81,6 +81,24 @@ def merged():
             shop.tarn("check", "ns.t", "--deep")
 
 
+def by_age():
+    """Vectors of more data files than one delete manifest takes: old ones lie apart, where commits leave them, and all read the same."""
+    with harness.Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long not null, day int, v string", "--format-version", 3)
+        lines = [{"id": random.randrange(400), "day": i % 5, "v": "v%d" % i} for i in range(2400)]
+        shop.write("in.ndjson", "".join(json.dumps(line) + "\n" for line in lines))
+        shop.tarn("--no-sync", "ingest", "ns.t", shop.path("in.ndjson"), "--key", "id", "--upsert", "--deletes", "vector", "--state",
+                  shop.path("state"), "--checkpoint-rows", 4)
+        rows = list({line["id"]: line for line in lines}.values())
+        old = [row["existing_delete_files_count"] for row in shop.cat("ns.t.manifests").rows if row["content"] == 1]
+        assert len(old) <= 100 and len([n for n in old if n > 100]) > 1, old
+        same(shop.cat("ns.t").rows, rows)
+        same(shop.pyiceberg_rows("ns.t"), rows)
+        if importlib.util.find_spec("duckdb_extension_iceberg"):
+            same(shop.duckdb_rows("ns.t"), rows)
+        shop.tarn("check", "ns.t", "--deep")
+
+
 def not_merged():
     """A table that wants no merging has a manifest a checkpoint."""
     with harness.Workshop() as shop:
@@ -171,7 +189,7 @@ def keys_more_than_once():
             upserted("two", [{"id": i, "day": i % 2, "v": "e%d" % i} for i in range(25)])
 
 
-CASES = [keys_more_than_once, other_kinds, merged, not_merged, equality, position, vector]
+CASES = [keys_more_than_once, other_kinds, merged, by_age, not_merged, equality, position, vector]
 
 
 def main():

@@ -59,6 +59,13 @@ typedef struct commit_origin {
                                        removed ones: they are no CONFLICT */
 } commit_origin;
 
+/* What the delete manifests of a table were found to hold by commits before, so that a caller with
+ * many commits in a row need not read those again that have nothing of what goes. Manifests never
+ * change. For one commit at a time. */
+typedef struct commit_memory commit_memory;
+commit_memory *commit_memory_new(tarn_env *env); /* NULL: no memory for it */
+void commit_memory_free(commit_memory *memory);  /* takes NULL */
+
 typedef struct commit_request {
     commit_kind kind;
     const tarn_file *added;
@@ -113,6 +120,7 @@ typedef struct commit_request {
     tarn_code (*check)(void *ctx, const tarn_metadata *base, tarn_error *err);
     void *check_ctx;
     bool check_each;
+    commit_memory *memory; /* NULL: none */
 } commit_request;
 
 typedef struct commit_outcome {

@@ -93,7 +93,8 @@ typedef struct deletes_state {
     tuple_set tuples;  /* where either lies */
     int64_t least_sequence;
     tarn_buf key;
-    manifest_rewriter rewriter;
+    regroup group; /* manifests to be written anew */
+    bool *taken;   /* one a manifest of the parent: it is in there, or was */
 } deletes_state;
 
 static tarn_code init_state(commit_attempt *a, deletes_state *s, tarn_error *err) {
@@ -101,6 +102,10 @@ static tarn_code init_state(commit_attempt *a, deletes_state *s, tarn_error *err
     tarn_code code = TARN_OK;
     map_init(&s->replaced, &a->arena);
     map_init(&s->vectors, &a->arena);
+    s->taken = ARENA_ARRAY(&a->arena, bool, (size_t)a->n_manifests + 1);
+    if (s->taken == NULL) {
+        return err_nomem(err);
+    }
     for (int32_t i = 0; i < request->n_removed_deletes; i++) {
         const tarn_file *file = &request->removed_deletes[i].file;
         TRY(make_key(file, &s->key, err));
@@ -161,20 +166,61 @@ done:
     return code;
 }
 
+static bool may_hold_any(const known_manifest *known, const tarn_map *names) {
+    bool may = false;
+    for (size_t i = 0; i < names->count && !may; i++) {
+        may = known_manifest_may_hold(known, names->entries[i].hash);
+    }
+    return may;
+}
+
+/* Whether the manifest may hold something that goes, or that must not be there. */
 static bool may_hold(const commit_attempt *a, const deletes_state *s,
                      const tarn_manifest *manifest) {
-    return a->replaced_all || a->replaced.count > 0 ||
-           manifest->min_sequence_number < s->least_sequence ||
-           tuple_set_may_hold(&s->tuples, manifest) ||
-           tuple_set_may_hold(&a->gone_tuples, manifest);
+    const known_manifest *known = commit_memory_find(a->work->request->memory, manifest);
+    if (a->replaced_all || a->replaced.count > 0 ||
+        manifest->min_sequence_number < s->least_sequence) {
+        return true;
+    }
+    if (!tuple_set_may_hold(&s->tuples, manifest) &&
+        !tuple_set_may_hold(&a->gone_tuples, manifest)) {
+        return false;
+    }
+    return known == NULL || may_hold_any(known, &s->replaced) || may_hold_any(known, &s->vectors) ||
+           may_hold_any(known, &a->gone);
+}
+
+/* A manifest that stays as it is will mostly be asked for the same kinds of things again. */
+static tarn_code remember(commit_attempt *a, deletes_state *s, const tarn_manifest *manifest,
+                          const manifest_entries *entries, tarn_arena *arena, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    size_t n = 0;
+    if (a->work->request->memory == NULL) {
+        return TARN_OK;
+    }
+    uint64_t *hashes = ARENA_ARRAY(arena, uint64_t, (size_t)entries->count * 2 + 1);
+    if (hashes == NULL) {
+        return err_nomem(err);
+    }
+    for (int64_t i = 0; i < entries->count; i++) {
+        const tarn_file *file = &entries->items[i].file;
+        tarn_str only = delete_only_file(file);
+        TRY(make_key(file, &s->key, err));
+        hashes[n++] = str_hash(buf_str(&s->key));
+        if (only.len > 0) {
+            hashes[n++] = str_hash(only);
+        }
+    }
+    commit_memory_keep(a->work->request->memory, manifest, hashes, n);
+done:
+    return code;
 }
 
 static tarn_code filter_one(commit_attempt *a, deletes_state *s, const tarn_manifest *manifest,
-                            tarn_error *err) {
+                            bool *taken, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_arena arena;
     manifest_entries entries;
-    bool any = false;
     arena_init(&arena, a->work->env);
     TRY(produce_read_manifest(a, &arena, manifest, MANIFEST_WANT_ALL, true, &entries, err));
     uint8_t *goes = ARENA_ARRAY(&arena, uint8_t, (size_t)entries.count + 1);
@@ -186,12 +232,35 @@ static tarn_code filter_one(commit_attempt *a, deletes_state *s, const tarn_mani
         bool go;
         TRY(entry_goes(a, s, &entries.items[i], &go, err));
         goes[i] = go;
-        any |= go;
+        *taken |= go;
     }
-    code = any ? filter_rewrite(a, &s->rewriter, manifest, &entries, goes, err)
-               : produce_add_manifest(a, manifest, err);
+    if (*taken) {
+        TRY(regroup_take(a, &s->group, manifest, &entries, goes, &arena, err));
+    } else {
+        TRY(remember(a, s, manifest, &entries, &arena, err));
+    }
 done:
     arena_release(&arena);
+    return code;
+}
+
+/* What is written anew comes first, and then what stays. */
+static tarn_code filter_all(commit_attempt *a, deletes_state *s, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    for (int32_t i = 0; i < a->n_manifests; i++) {
+        const tarn_manifest *manifest = &a->manifests[i];
+        if (manifest->is_deletes && !filter_is_spent(manifest) && may_hold(a, s, manifest)) {
+            TRY(filter_one(a, s, manifest, &s->taken[i], err));
+        }
+    }
+    TRY(regroup_write(a, &s->group, err));
+    for (int32_t i = 0; i < a->n_manifests; i++) {
+        const tarn_manifest *manifest = &a->manifests[i];
+        if (manifest->is_deletes && !filter_is_spent(manifest) && !s->taken[i]) {
+            TRY(produce_add_manifest(a, manifest, err));
+        }
+    }
+done:
     return code;
 }
 
@@ -201,18 +270,8 @@ tarn_code deletes_filter(commit_attempt *a, tarn_error *err) {
     memset(&s, 0, sizeof s);
     buf_init(&s.key, a->work->env, 0);
     TRY(init_state(a, &s, err));
-    for (int32_t i = 0; i < a->n_manifests; i++) {
-        const tarn_manifest *manifest = &a->manifests[i];
-        if (!manifest->is_deletes || filter_is_spent(manifest)) {
-            continue;
-        }
-        if (may_hold(a, &s, manifest)) {
-            TRY(filter_one(a, &s, manifest, err));
-        } else {
-            TRY(produce_add_manifest(a, manifest, err));
-        }
-    }
-    TRY(filter_rewritten(a, &s.rewriter, err));
+    TRY(filter_all(a, &s, err));
+    commit_memory_forget(a->work->request->memory);
     for (size_t i = 0; i < s.replaced.count; i++) {
         if (s.replaced.entries[i].value.i64 == 0) {
             code = err_set(err, TARN_CONFLICT, "delete file %.*s was replaced by another commit",
@@ -221,7 +280,7 @@ tarn_code deletes_filter(commit_attempt *a, tarn_error *err) {
         }
     }
 done:
-    manifest_writer_abort(s.rewriter.writer);
+    regroup_release(&s.group);
     buf_release(&s.key);
     return code;
 }

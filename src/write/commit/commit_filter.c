@@ -100,7 +100,7 @@ done:
     return code;
 }
 
-static tarn_code note_removed(commit_attempt *a, const tarn_file *file, tarn_error *err) {
+tarn_code filter_note_removed(commit_attempt *a, const tarn_file *file, tarn_error *err) {
     tarn_code code = TARN_OK;
     summary_add(&a->summary.removed, file);
     TRY(produce_count_partition(a, file, err));
@@ -116,10 +116,8 @@ done:
     return code;
 }
 
-/* A writer for the manifest's entries: the open one where it can take them. */
-static tarn_code open_rewriter(commit_attempt *a, manifest_rewriter *rw,
-                               const tarn_manifest *manifest, tarn_error *err) {
-    tarn_code code = TARN_OK;
+tarn_code filter_rewritable(const commit_attempt *a, const tarn_manifest *manifest,
+                            const tarn_spec **out, tarn_error *err) {
     const tarn_spec *spec = metadata_spec_by_id(a->metadata, manifest->spec_id);
     if (spec == NULL) {
         return err_set(err, TARN_CORRUPT,
@@ -131,6 +129,16 @@ static tarn_code open_rewriter(commit_attempt *a, manifest_rewriter *rw,
                        "manifest %.*s has key metadata; encrypted manifests are not rewritten",
                        STR_ARG(manifest->path));
     }
+    *out = spec;
+    return TARN_OK;
+}
+
+/* A writer for the manifest's entries: the open one where it can take them. */
+static tarn_code open_rewriter(commit_attempt *a, manifest_rewriter *rw,
+                               const tarn_manifest *manifest, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_spec *spec = NULL;
+    TRY(filter_rewritable(a, manifest, &spec, err));
     if (rw->writer != NULL && rw->spec_id == manifest->spec_id &&
         manifest_writer_bytes(rw->writer) < rw->target_bytes) {
         return TARN_OK;
@@ -169,7 +177,7 @@ tarn_code filter_rewrite(commit_attempt *a, manifest_rewriter *rw, const tarn_ma
         entry.status = goes[i] ? TARN_ENTRY_DELETED : TARN_ENTRY_EXISTING;
         if (goes[i]) {
             entry.snapshot_id = work->snapshot_id;
-            TRY(note_removed(a, &entry.file, err));
+            TRY(filter_note_removed(a, &entry.file, err));
         }
         TRY(manifest_writer_add(rw->writer, &entry, err));
     }

@@ -122,6 +122,40 @@ tarn_code filter_rewrite(commit_attempt *a, manifest_rewriter *rw, const tarn_ma
 tarn_code filter_rewritten(commit_attempt *a, manifest_rewriter *rw,
                            tarn_error *err) TARN_MUST_USE; /* the last one is done */
 bool filter_is_spent(const tarn_manifest *manifest);       /* holds no live file */
+/* Whether its entries can be written anew, and with which spec. */
+tarn_code filter_rewritable(const commit_attempt *a, const tarn_manifest *manifest,
+                            const tarn_spec **out, tarn_error *err) TARN_MUST_USE;
+tarn_code filter_note_removed(commit_attempt *a, const tarn_file *file, tarn_error *err)
+    TARN_MUST_USE; /* a file that this snapshot removes */
+
+/* commit_regroup.c: delete manifests of one spec that are written anew together; begins zeroed. */
+typedef struct regroup {
+    tarn_arena arena;    /* of the lists */
+    tarn_arena *entries; /* of the manifests' entries */
+    int32_t n_manifests, cap_manifests;
+    const tarn_spec *spec;
+    const tarn_entry **live, **gone;
+    int32_t n_live, n_gone, cap; /* cap of either */
+} regroup;
+/* Entries of a delete manifest of which some go. Takes their arena where it succeeds. */
+tarn_code regroup_take(commit_attempt *a, regroup *g, const tarn_manifest *manifest,
+                       const manifest_entries *entries, const uint8_t *goes, tarn_arena *arena,
+                       tarn_error *err) TARN_MUST_USE;
+/* Writes what was taken to manifests at the end of a->list. */
+tarn_code regroup_write(commit_attempt *a, regroup *g, tarn_error *err) TARN_MUST_USE;
+void regroup_release(regroup *g);
+
+/* commit_memory.c: what a caller's earlier commits found in delete manifests, as hashes (str_hash)
+ * of what entry_goes (commit_deletes.c) asks for. */
+typedef struct known_manifest known_manifest;
+/* NULL: it was not read yet, or the memory is NULL. Those that are not asked for between two
+ * commit_memory_forget are forgotten. */
+const known_manifest *commit_memory_find(commit_memory *memory, const tarn_manifest *manifest);
+bool known_manifest_may_hold(const known_manifest *known, uint64_t hash);
+/* Where there is no memory for it, it is not remembered. */
+void commit_memory_keep(commit_memory *memory, const tarn_manifest *manifest,
+                        const uint64_t *hashes, size_t n);
+void commit_memory_forget(commit_memory *memory);
 /* commit_deletes.c: whether the request's delete files may be in a table of this version. */
 tarn_code deletes_check(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 /* The parent's delete manifests, without what the request replaces, what concerned only files that
@@ -131,6 +165,7 @@ tarn_code deletes_filter(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 tarn_code merge_manifests(commit_attempt *a, tarn_error *err) TARN_MUST_USE;
 tarn_code merge_is_wanted(const commit_attempt *a, bool *out, tarn_error *err) TARN_MUST_USE;
 #define MERGE_TARGET_BYTES (8 << 20) /* commit.manifest.target-size-bytes */
+#define MERGE_MIN_COUNT    100       /* commit.manifest.min-count-to-merge */
 /* commit_validate.c: CONFLICT when what happened since request->from_snapshot_id stands against the
  * request. */
 tarn_code validate_history(commit_attempt *a, tarn_error *err) TARN_MUST_USE;

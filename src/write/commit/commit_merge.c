@@ -7,7 +7,6 @@
  * it is, an entry is written again only when its manifest doubles. */
 #include "write/commit/commit_int.h"
 
-#define MIN_COUNT  100
 #define LARGE_PART 32 /* of the target size: manifests below are cheap to write again */
 
 typedef struct merge_bin {
@@ -192,8 +191,8 @@ tarn_code merge_manifests(commit_attempt *a, tarn_error *err) {
     memset(&bin, 0, sizeof bin);
     TRY(properties_i64(properties, "commit.manifest.target-size-bytes", MERGE_TARGET_BYTES,
                        &rule.target_bytes, err));
-    TRY(properties_i64(properties, "commit.manifest.min-count-to-merge", MIN_COUNT, &rule.min_count,
-                       err));
+    TRY(properties_i64(properties, "commit.manifest.min-count-to-merge", MERGE_MIN_COUNT,
+                       &rule.min_count, err));
     bin.members = ARENA_ARRAY(&a->arena, int32_t, (size_t)n_old + 1);
     if (bin.members == NULL) {
         return err_nomem(err);

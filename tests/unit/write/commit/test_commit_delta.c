@@ -257,7 +257,7 @@ static void tell_pruned(table_case *c) {
     run(c, &r);
     state_check(c, "main",
                 "2/2 1 0 0: +f2@2'\n1/1 1 0 0: +f1@1'\nD 3/3 1 0 0: +w#4@3\n"
-                "D 2/2 1 0 0: +v2#4@2'\nD 3/3 0 0 1: -v1#4@1\n");
+                "D 3/3 0 0 1: -v1#4@1\nD 2/2 1 0 0: +v2#4@2'\n");
 }
 
 static void test_delta_pruned(void **state) {
@@ -339,15 +339,15 @@ static void tell_rewritten(table_case *c, bool merge, const char *want) {
 static void tell_rewritten_joined(table_case *c) {
     tell_rewritten(c, true,
                    "4/4 1 0 0: +f4@4'\n3/3 1 0 0: +f3@3'\n2/2 1 0 0: +f2@2'\n1/1 1 0 0: +f1@1'\n"
-                   "D 5/5 2 0 0: +w#4@5 +w#14@5\nD 4/4 1 0 0: +v4#4@4'\nD 5/5 0 0 2: -v3#4@3 "
-                   "-v1#4@1\nD 2/2 1 0 0: +v2#4@2'\n");
+                   "D 5/5 2 0 0: +w#4@5 +w#14@5\nD 5/5 0 0 2: -v3#4@3 -v1#4@1\n"
+                   "D 4/4 1 0 0: +v4#4@4'\nD 2/2 1 0 0: +v2#4@2'\n");
 }
 
 static void tell_rewritten_apart(table_case *c) {
     tell_rewritten(c, false,
                    "4/4 1 0 0: +f4@4'\n3/3 1 0 0: +f3@3'\n2/2 1 0 0: +f2@2'\n1/1 1 0 0: +f1@1'\n"
-                   "D 5/5 2 0 0: +w#4@5 +w#14@5\nD 4/4 1 0 0: +v4#4@4'\nD 5/5 0 0 1: -v3#4@3\n"
-                   "D 2/2 1 0 0: +v2#4@2'\nD 5/5 0 0 1: -v1#4@1\n");
+                   "D 5/5 2 0 0: +w#4@5 +w#14@5\nD 5/5 0 0 1: -v3#4@3\nD 5/5 0 0 1: -v1#4@1\n"
+                   "D 4/4 1 0 0: +v4#4@4'\nD 2/2 1 0 0: +v2#4@2'\n");
 }
 
 static void test_delta_rewritten(void **state) {
