@@ -105,7 +105,7 @@ static const opt_spec INGEST_SPECS[] = {
     {"memory-mb", 0, OPT_COUNT, &ingest_options.memory_mb, "N",
      "memory for open files (default 128)"},
     {"metrics", 0, OPT_TEXT, &ingest_options.metrics, "FILE",
-     "OpenMetrics text of this run, written anew at every checkpoint"},
+     "OpenMetrics text of this run, written anew at every\ncheckpoint"},
     {"log", 0, OPT_TEXT, &ingest_options.log, "FORMAT",
      "json: a line on stderr per checkpoint and, with --state, per\ncommit, which comes later"},
 };

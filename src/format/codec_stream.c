@@ -1,7 +1,8 @@
 /* format/codec_stream.c - gzip and zstd as layers over a stream or a sink.
  *
  * Reading: input is drawn in pieces of STEP_BYTES; members or frames follow each other until the
- * inner stream ends, which it may do only between them. Writing: one member or frame, ended at
+ * inner stream ends, which it may do only between them. Where inner fails since it has nothing yet
+ * it may be read on from later: what came before was given. Writing: one member or frame, ended at
  * finish. A sink that failed once stays failed, so that finish can never publish half a file. */
 #include "format/codec.h"
 
@@ -38,6 +39,7 @@ typedef struct packed_stream {
     bool inside;   /* a member or frame was begun and has not ended */
     bool ended;    /* inner gave its last byte */
     bool any;      /* a member has ended: zeros that follow are padding */
+    bool full;     /* the last step filled what it was given: more may come without input */
     uint8_t *data; /* STEP_BYTES of inner, of which [at, len) is not used yet */
     size_t at;
     size_t len;
@@ -104,7 +106,9 @@ static tarn_code read_packed(io_stream *base, void *dst, size_t cap, size_t *got
     size_t n = 0;
     cap = cap < (1u << 30) ? cap : (1u << 30);
     while (n == 0 && cap > 0) {
-        if (s->at == s->len && !s->ended) {
+        bool drain = s->full;
+        s->full = false;
+        if (s->at == s->len && !s->ended && !drain) {
             size_t more = 0;
             tarn_code code = s->inner->read(s->inner, s->data, STEP_BYTES, &more, err);
             if (code != TARN_OK) {
@@ -130,6 +134,7 @@ static tarn_code read_packed(io_stream *base, void *dst, size_t cap, size_t *got
             break;
         }
     }
+    s->full = n == cap;
     *got = n;
     return TARN_OK;
 }

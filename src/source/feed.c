@@ -1,6 +1,8 @@
 /* source/feed.c - see feed.h. */
 #include "source/feed.h"
 
+#include "base/num.h"
+
 #define STEP ((size_t)256 << 10)
 
 typedef struct stream_feed {
@@ -44,23 +46,50 @@ tarn_code feed_stream(io_stream *stream, byte_feed **out, tarn_error *err) {
     return TARN_OK;
 }
 
+/* What a pipe has now: it fails where that is nothing, and is dry. */
+typedef struct gate_stream {
+    io_stream base;
+    io_stream *pipe;
+    bool dry;
+} gate_stream;
+
+static tarn_code read_gate(io_stream *stream, void *dst, size_t cap, size_t *got, tarn_error *err) {
+    gate_stream *g = (gate_stream *)stream;
+    bool ready;
+    tarn_code code = store_pipe_wait(g->pipe, 0, &ready, err);
+    if (code != TARN_OK) {
+        return code;
+    }
+    g->dry = !ready;
+    return ready ? g->pipe->read(g->pipe, dst, cap, got, err)
+                 : err_set(err, TARN_IO, "%s has nothing yet", g->base.name);
+}
+
+static void close_gate(io_stream *stream) {
+    (void)stream; /* its owner's, as the pipe */
+}
+
 typedef struct pipe_feed {
     byte_feed base;
-    io_stream *pipe;
+    gate_stream gate;
+    io_stream *text;   /* the gate, or what unpacks it */
     int64_t head_left; /* bytes to give first */
     int64_t pass;      /* then bytes that were read before */
     int64_t sum;       /* of both; -1: not known */
+    int64_t got_bytes; /* of text by now, with this checksum */
+    uint32_t got_sum;
 } pipe_feed;
 
 static tarn_code read_pipe(pipe_feed *f, tarn_buf *into, size_t want, bool *ended,
                            tarn_error *err) {
     tarn_code code = TARN_OK;
     size_t got = 0;
-    int64_t bytes = 0;
     int64_t known = f->head_left > 0 ? f->head_left : f->pass; /* and no more at once */
     want = known > 0 && (uint64_t)known < want ? (size_t)known : want;
     TRY(buf_reserve(into, want, err));
-    TRY(f->pipe->read(f->pipe, into->data + into->len, want, &got, err));
+    TRY(f->text->read(f->text, into->data + into->len, want, &got, err));
+    f->got_sum = num_crc32(f->got_sum, into->data + into->len, got);
+    f->got_bytes += (int64_t)got;
     *ended = got == 0;
     if (*ended && f->pass > 0) {
         return err_set(err, TARN_INVALID,
@@ -75,13 +104,12 @@ static tarn_code read_pipe(pipe_feed *f, tarn_buf *into, size_t want, bool *ende
     }
     size_t passed = (uint64_t)f->pass < got ? (size_t)f->pass : got;
     f->pass -= (int64_t)passed;
-    if (passed > 0 && f->pass == 0 && f->sum >= 0 &&
-        (int64_t)store_pipe_sum(f->pipe, &bytes) != f->sum) {
+    if (passed > 0 && f->pass == 0 && f->sum >= 0 && (int64_t)f->got_sum != f->sum) {
         return err_set(err, TARN_INVALID,
                        "%s begins as the one that was read before, but its first %lld bytes are "
                        "not the same: it is another input, and is read with another state folder "
                        "(--state)",
-                       f->base.name, (long long)bytes);
+                       f->base.name, (long long)f->got_bytes);
     }
     memmove(into->data + into->len, into->data + into->len + passed, got - passed);
     into->len += got - passed;
@@ -97,11 +125,15 @@ static tarn_code more_pipe(byte_feed *feed, tarn_buf *into, size_t want, int64_t
     bool ready = true;
     while (into->len < stop && !*ended && ready) {
         size_t left = stop - into->len;
-        TRY(store_pipe_wait(f->pipe, timeout_ms, &ready, err));
-        if (ready) {
-            TRY(read_pipe(f, into, left < STEP ? left : STEP, ended, err));
-            timeout_ms = f->pass > 0 ? timeout_ms : 0;
+        f->gate.dry = false;
+        code = read_pipe(f, into, left < STEP ? left : STEP, ended, err);
+        if (f->gate.dry) {
+            err_reset(err);
+            TRY(store_pipe_wait(f->gate.pipe, timeout_ms, &ready, err));
+            continue;
         }
+        TRY(code);
+        timeout_ms = f->pass > 0 ? timeout_ms : 0;
     }
 done:
     return code;
@@ -109,23 +141,37 @@ done:
 
 static void close_pipe(byte_feed *feed) {
     pipe_feed *f = (pipe_feed *)feed;
-    f->pipe->close(f->pipe);
+    if (f->text != NULL) {
+        f->text->close(f->text);
+    }
+    f->gate.pipe->close(f->gate.pipe);
     env_free(feed->env, f);
 }
 
-tarn_code feed_pipe(io_stream *pipe, int64_t head, int64_t start, int64_t sum, byte_feed **out,
-                    tarn_error *err) {
+tarn_code feed_pipe(io_stream *pipe, const feed_part *part, byte_feed **out, tarn_error *err) {
     pipe_feed *f = env_calloc(pipe->env, 1, sizeof *f);
     if (f == NULL) {
         return err_nomem(err);
     }
     f->base = (byte_feed){pipe->env, pipe->name, more_pipe, close_pipe};
-    f->pipe = pipe;
-    f->head_left = start > 0 ? head : 0;
-    f->pass = start - f->head_left;
-    f->sum = sum;
+    f->gate.base = (io_stream){pipe->env, pipe->name, read_gate, close_gate};
+    f->gate.pipe = pipe;
+    tarn_code code = codec_stream_open(pipe->env, part->codec, &f->gate.base, &f->text, err);
+    if (code != TARN_OK) {
+        env_free(pipe->env, f);
+        return code;
+    }
+    f->head_left = part->start > 0 ? part->head : 0;
+    f->pass = part->start - f->head_left;
+    f->sum = part->sum;
     *out = &f->base;
     return TARN_OK;
+}
+
+uint32_t feed_pipe_sum(const byte_feed *feed, int64_t *bytes) {
+    const pipe_feed *f = (const pipe_feed *)feed;
+    *bytes = f->got_bytes;
+    return f->got_sum;
 }
 
 typedef struct tail_feed {

@@ -171,11 +171,11 @@ done:
     return code;
 }
 
-/* What is kept of a pipe's beginning: of plain text what was read, else all that came. */
+/* What is kept of a pipe's beginning, as it came: of plain text what was read, else all. */
 static void note_pipe(source_input *in) {
     tarn_str first = store_pipe_first(in->pipe);
     int64_t len = (int64_t)first.len;
-    len = in->pieces != NULL && in->at.bytes < len ? in->at.bytes : len;
+    len = in->pieces != NULL && !in->packed && in->at.bytes < len ? in->at.bytes : len;
     if (len > in->check_len) {
         in->check = hash_bytes(first.data, (size_t)len);
         in->check_len = len;
@@ -240,10 +240,12 @@ static tarn_code open_pipe(source_input *in, int64_t timeout_ms, tarn_error *err
     }
     TRY(file_kind_choose(str_of(in->path), &s->file, head, &kind, &codec, err));
     bool text = kind == FILE_NDJSON || kind == FILE_CSV;
-    if (text && codec == CODEC_NONE && (s->pieces || s->grow)) {
+    if (text && (s->pieces || s->grow)) {
         io_stream *pipe = in->pipe;
-        TRY(feed_pipe(pipe, in->at.head_bytes, in->at.bytes, in->ended ? in->whole : -1, &feed,
-                      err));
+        const feed_part part = {codec, in->at.head_bytes, in->at.bytes, in->ended ? in->whole : -1};
+        TRY(feed_pipe(pipe, &part, &feed, err));
+        in->feed = feed;
+        in->packed = codec != CODEC_NONE;
         in->pipe = NULL;
         TRY(open_pieces(in, feed, kind, err));
         in->pipe = pipe;
@@ -485,7 +487,7 @@ static tarn_code read_on(source_input *in, int64_t timeout_ms, tarn_batch *out,
         if (in->pipe != NULL && code == TARN_OK) {
             note_pipe(in);
             int64_t bytes;
-            int64_t sum = store_pipe_sum(in->pipe, &bytes);
+            int64_t sum = feed_pipe_sum(in->feed, &bytes);
             if (*ended) {
                 in->whole = bytes == in->at.bytes ? sum : -1;
             }

@@ -62,12 +62,14 @@ typedef struct source_input {
     tarn_str name;       /* in the folder */
     file_reader *reader; /* one of these, or none: not open */
     piece_reader *pieces;
-    io_stream *pipe;   /* of an INPUT_PIPE that is open; its reader's once that is there */
-    bool ended;        /* the pipe before was read to its end, and nothing behind it yet */
-    int64_t whole;     /* checksum of a pipe of plain text that ended; -1: not known */
-    file_position at;  /* where it is read on from, then where it stands */
-    int64_t size;      /* of the file when it was looked at; -1: not known */
-    int64_t check_len; /* bytes at its front, whose hash is check */
+    io_stream *pipe;       /* of an INPUT_PIPE that is open; its reader's once that is there */
+    const byte_feed *feed; /* of pieces of a pipe, theirs */
+    bool packed;           /* it is compressed */
+    bool ended;            /* the pipe before was read to its end, and nothing behind it yet */
+    int64_t whole;         /* checksum of a pipe of plain text that ended; -1: not known */
+    file_position at;      /* where it is read on from, then where it stands */
+    int64_t size;          /* of the file when it was looked at; -1: not known */
+    int64_t check_len;     /* bytes at its front, whose hash is check */
     uint64_t check;
     uint64_t inode;        /* of a followed file */
     const tarn_type *root; /* of pieces, as setup knows it already */

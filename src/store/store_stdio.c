@@ -7,15 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/num.h"
-
 typedef struct pipe_stream {
     io_stream base;
     int fd;
     bool owned; /* not standard input */
     bool ended;
-    int64_t sum_bytes; /* given in all, with this checksum */
-    uint32_t sum;
     size_t given;     /* of first; what is behind it was only looked at */
     size_t first_len; /* what came first stays, to know the input by */
     char first[STORE_PIPE_FIRST];
@@ -38,8 +34,7 @@ static tarn_code read_fd(pipe_stream *self, void *dst, size_t cap, size_t *got, 
     }
 }
 
-static tarn_code next_bytes(io_stream *stream, void *dst, size_t cap, size_t *got,
-                            tarn_error *err) {
+static tarn_code pipe_read(io_stream *stream, void *dst, size_t cap, size_t *got, tarn_error *err) {
     pipe_stream *self = (pipe_stream *)stream;
     size_t left = self->first_len - self->given;
     if (left > 0) {
@@ -56,16 +51,6 @@ static tarn_code next_bytes(io_stream *stream, void *dst, size_t cap, size_t *go
     memcpy(self->first + self->first_len, dst, kept);
     self->first_len += kept;
     self->given = self->first_len;
-    return code;
-}
-
-static tarn_code pipe_read(io_stream *stream, void *dst, size_t cap, size_t *got, tarn_error *err) {
-    pipe_stream *self = (pipe_stream *)stream;
-    tarn_code code = next_bytes(stream, dst, cap, got, err);
-    if (code == TARN_OK) {
-        self->sum = num_crc32(self->sum, dst, *got);
-        self->sum_bytes += (int64_t)*got;
-    }
     return code;
 }
 
@@ -141,12 +126,6 @@ done:
 tarn_str store_pipe_first(const io_stream *pipe) {
     const pipe_stream *self = (const pipe_stream *)pipe;
     return str_make(self->first, self->first_len);
-}
-
-uint32_t store_pipe_sum(const io_stream *pipe, int64_t *bytes) {
-    const pipe_stream *self = (const pipe_stream *)pipe;
-    *bytes = self->sum_bytes;
-    return self->sum;
 }
 
 tarn_code store_pipe_wait(io_stream *pipe, int64_t timeout_ms, bool *ready, tarn_error *err) {

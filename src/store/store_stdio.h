@@ -19,8 +19,6 @@ tarn_code store_pipe_look(io_stream *pipe, size_t want, int64_t timeout_ms, tarn
                           bool *ended, tarn_error *err) TARN_MUST_USE;
 /* What is known of the beginning by now, read or looked at. */
 tarn_str store_pipe_first(const io_stream *pipe);
-/* A checksum of all that was read of it, and how much that is. */
-uint32_t store_pipe_sum(const io_stream *pipe, int64_t *bytes);
 /* Waits until such a stream has bytes or its end to give, or timeout_ms (-1: for ever) are over. */
 tarn_code store_pipe_wait(io_stream *pipe, int64_t timeout_ms, bool *ready,
                           tarn_error *err) TARN_MUST_USE;

@@ -15,6 +15,8 @@ import time
 import harness
 from harness import Workshop, equal, must_refuse
 
+harness.need("pyarrow")
+
 
 def lines(ids):
     return "".join(json.dumps({"id": i}) + "\n" for i in ids)
@@ -97,6 +99,55 @@ def an_idle_pipe_is_stopped():
             wait_for(lambda: process.poll() is not None)
             equal(process.returncode, 130)
             process.communicate()
+
+
+def compressed_pipes():
+    """What came of one is read while it is idle, one signal ends it, and it is known again by all of what was unpacked."""
+    import pyarrow
+    import random
+    import zlib
+    chance = random.Random(7)
+    words = lambda n: "".join('{"id": %d, "s": "%x"}\n' % (i, chance.getrandbits(256)) for i in range(n)).encode()
+    first, second, other = words(200), words(200), words(200)
+    for codec in ("gzip", "zstd"):
+        pack = lambda data: pyarrow.compress(data, codec=codec, asbytes=True)
+        assert len(pack(first)) > 4096
+        with Workshop() as shop:
+            shop.tarn("create", "ns.t", "id long, s string")
+            again = ["ns.t", "-", "--format", "ndjson", "--state", "st", "--checkpoint-interval", "100ms"]
+            process = start(shop, *again, stdin=subprocess.PIPE)
+            if codec == "gzip":  # what was flushed, in the middle of a member
+                packer = zlib.compressobj(wbits=31)
+                process.stdin.buffer.write(packer.compress(first) + packer.flush(zlib.Z_SYNC_FLUSH))
+            else:
+                process.stdin.buffer.write(pack(first))
+            process.stdin.flush()
+            wait_for(lambda: len(ids(shop)) == 200)
+            process.send_signal(signal.SIGINT)
+            wait_for(lambda: process.poll() is not None)
+            process.communicate()
+            equal(process.returncode, 130)
+
+            big = start(shop, "ns.big", "-", "--create", "--schema", "id long, s string", "--format", "ndjson", "--state", "st2", "--checkpoint-interval",
+                        "100ms", stdin=subprocess.PIPE)
+            big.stdin.buffer.write(pack(first + b'{"id": 5}\n' * 100000))  # much more than is unpacked at once, of few bytes
+            big.stdin.flush()
+            wait_for(lambda: shop.tarn("cat", "ns.big", "--count", check=False).out.strip() == "100200")
+            big.communicate()
+
+            def ingest(*parts):
+                data = b"".join(pack(part) for part in parts)
+                return subprocess.run([harness.binary(), "ingest", *again], cwd=shop.folder, input=data, capture_output=True)
+            if codec == "zstd":  # the other was flushed at another place, so it began otherwise
+                equal(ingest(first, second).returncode, 0)
+                equal(ids(shop), sorted(list(range(200)) * 2))
+                refused = ingest(first, other)
+                assert refused.returncode != 0 and b"are not the same" in refused.stderr, refused
+                equal(ingest(first, second, other).returncode, 0)
+                equal(ids(shop), sorted(list(range(200)) * 3))
+            else:
+                refused = ingest(other)
+                assert refused.returncode != 0 and b"does not begin as" in refused.stderr, refused
 
 
 def a_file_that_is_not_read_to_its_end():
@@ -230,7 +281,7 @@ def bad_rows_of_others_stay():
         equal(ids(shop), [1, 2, 3, 11, 12, 13])
 
 
-CASES = [pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, a_file_that_is_not_read_to_its_end, a_table_that_was_taken_back,
+CASES = [pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, compressed_pipes, a_file_that_is_not_read_to_its_end, a_table_that_was_taken_back,
          each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written, metrics_are_of_this_run, options_without_effect, messages_say_what_to_do]
 
 if __name__ == "__main__":

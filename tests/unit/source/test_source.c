@@ -516,6 +516,7 @@ static void an_idle_pipe_is_not_waited_for(void **state) {
     assert_int_equal(close(fd), 0);
     assert_reads(source_next(s, 10000, &batch, &kinds, &ended, &f.err));
     assert_true(ended);
+    assert_int_equal(source_taken(s), 9);
     source_close(s);
     end(&f);
 }
