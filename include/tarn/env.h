@@ -48,9 +48,9 @@ typedef struct tarn_env_options {
                 const char *text);
     void *log_ctx;         /* @keep */
     uint64_t memory_bytes; /* the most that may be allocated at once; 0: no limit */
-    /* folder for temporary files, which have no names there: rows of a table with a sort order that
-     * memory does not hold. NULL: /var/tmp, or where that can't be written /tmp. @keep. @since 0.2
-     */
+    /* folder for temporary files, which have no names there: rows of a table with a sort order, and
+     * keys of an index that is made, which memory does not hold. NULL: /var/tmp, or where that
+     * can't be written /tmp. @keep. @since 0.2 */
     const char *temp_dir;
 } tarn_env_options;
 

@@ -45,7 +45,7 @@
 #define KEY_IDENTITY STR("\0i")
 #define FILE_PREFIX  'f'
 
-static tarn_code fail(key_index *index, char **text, const char *what, tarn_error *err) {
+tarn_code key_index_fail(key_index *index, char **text, const char *what, tarn_error *err) {
     tarn_str t = str_of(*text);
     bool damaged = str_starts_with(t, STR("Corruption"));
     tarn_code code = damaged ? TARN_CORRUPT : TARN_IO;
@@ -133,7 +133,7 @@ static tarn_code open_db(key_index *index, tarn_error *err) {
         tarn_str t = str_of(text);
         bool damaged = !str_starts_with(t, STR("IO error")) ||
                        str_starts_with(t, STR("IO error: No such file"));
-        (void)fail(index, &text, "opening", err);
+        (void)key_index_fail(index, &text, "opening", err);
         return damaged ? TARN_CORRUPT : TARN_IO;
     }
     return TARN_OK;
@@ -143,7 +143,7 @@ static tarn_code destroy_db(key_index *index, tarn_error *err) {
     char *text = NULL;
     close_db(index);
     rocksdb()->destroy_db(index->options, index->dir, &text);
-    return text != NULL ? fail(index, &text, "emptying", err) : TARN_OK;
+    return text != NULL ? key_index_fail(index, &text, "emptying", err) : TARN_OK;
 }
 
 /* One value, copied; *found false: there is none. */
@@ -154,7 +154,7 @@ tarn_code key_index_value(key_index *index, tarn_str key, tarn_buf *out, bool *f
     rocksdb_pinnableslice_t *value = rocksdb()->get_pinned_cf(
         index->db, index->read_options, index->family, key.data, key.len, &text);
     if (text != NULL) {
-        return fail(index, &text, "reading", err);
+        return key_index_fail(index, &text, "reading", err);
     }
     *found = value != NULL;
     if (value != NULL) {
@@ -192,7 +192,7 @@ static tarn_code put_identity(key_index *index, tarn_error *err) {
         rocksdb()->flush(index->db, flush, &text);
         rocksdb()->flushoptions_destroy(flush);
     }
-    return text != NULL ? fail(index, &text, "writing", err) : TARN_OK;
+    return text != NULL ? key_index_fail(index, &text, "writing", err) : TARN_OK;
 }
 
 static tarn_code start_empty(key_index *index, tarn_error *err) {
@@ -203,6 +203,7 @@ static tarn_code start_empty(key_index *index, tarn_error *err) {
     index->dirty = 0;
     index->unwritten = 0;
     layers_release(&index->layers);
+    key_index_load_drop(index);
     overlay_reset(&index->files);
     index->first_new = index->next_file;
     TRY(destroy_db(index, err));
@@ -305,6 +306,7 @@ static tarn_code set_paths(key_index *index, const char *dir, tarn_error *err) {
 }
 
 static void free_index(key_index *index) {
+    key_index_load_drop(index);
     close_db(index);
     if (index->options != NULL) {
         rocksdb()->options_destroy(index->options);
@@ -361,7 +363,7 @@ tarn_code key_index_clear(key_index *index, tarn_error *err) {
 
 /* ---- writing ---- */
 
-static size_t location_bytes(key_location location, uint8_t out[20]) {
+size_t key_index_location_bytes(key_location location, uint8_t out[LOCATION_BYTES]) {
     size_t n = num_put_uvarint(out, (uint64_t)location.file);
     return n + num_put_uvarint(out + n, (uint64_t)location.position);
 }
@@ -383,14 +385,14 @@ static tarn_str path_of(const key_overlay *files, size_t i) {
 }
 
 static void batch_overlay(rocksdb_writebatch_t *batch, const key_overlay *o) {
-    uint8_t value[20];
+    uint8_t value[LOCATION_BYTES];
     for (size_t i = 0; i < o->n; i++) {
         const overlay_entry *e = &o->entries[i];
         tarn_str key = overlay_key(o, e);
         if (e->file < 0) {
             rocksdb()->writebatch_delete(batch, key.data, key.len);
         } else {
-            size_t len = location_bytes((key_location){e->file, e->position}, value);
+            size_t len = key_index_location_bytes((key_location){e->file, e->position}, value);
             rocksdb()->writebatch_put(batch, key.data, key.len, (const char *)value, len);
         }
     }
@@ -416,7 +418,7 @@ static tarn_code write_batch(key_index *index, const key_overlay *rows, tarn_err
     index->bare = index->bare && rows->n == 0;
     rocksdb()->write(index->db, index->write_options, batch, &text);
     if (text != NULL) {
-        code = fail(index, &text, "writing", err);
+        code = key_index_fail(index, &text, "writing", err);
     }
 done:
     rocksdb()->writebatch_destroy(batch);
@@ -426,14 +428,14 @@ done:
 
 static void add_sorted(rocksdb_sstfilewriter_t *writer, const key_overlay *o, const key_item *items,
                        char **text) {
-    uint8_t value[20];
+    uint8_t value[LOCATION_BYTES];
     for (size_t i = 0; i < o->n && *text == NULL; i++) {
         const overlay_entry *e = &o->entries[items[i].index];
         const char *key = (const char *)items[i].key;
         if (e->file < 0) {
             rocksdb()->sstfilewriter_delete(writer, key, items[i].len, text);
         } else {
-            size_t len = location_bytes((key_location){e->file, e->position}, value);
+            size_t len = key_index_location_bytes((key_location){e->file, e->position}, value);
             rocksdb()->sstfilewriter_put(writer, key, items[i].len, (const char *)value, len, text);
         }
     }
@@ -466,7 +468,7 @@ static tarn_code fill_sorted(key_index *index, const key_overlay *changes,
         rocksdb()->sstfilewriter_finish(writer, &text);
     }
     if (text != NULL) {
-        code = fail(index, &text, "writing", err);
+        code = key_index_fail(index, &text, "writing", err);
     }
 done:
     env_free(index->env, files);
@@ -501,30 +503,31 @@ done:
     return code;
 }
 
+tarn_code key_index_take_in(key_index *index, tarn_error *err) {
+    char *text = NULL;
+    const char *path = index->pending_path;
+    rocksdb_ingestexternalfileoptions_t *ingest = rocksdb()->ingestexternalfileoptions_create();
+    rocksdb()->ingestexternalfileoptions_set_move_files(ingest, 1);
+    rocksdb()->ingest_external_file_cf(index->db, index->family, &path, 1, ingest, &text);
+    rocksdb()->ingestexternalfileoptions_destroy(ingest);
+    return text != NULL ? key_index_fail(index, &text, "taking in changes", err)
+                        : wait_for_compaction(index, err);
+}
+
 /* Many changes: one sorted file, taken in whole. */
 static tarn_code write_sorted(key_index *index, const key_overlay *changes, bool dirty,
                               tarn_error *err) {
     tarn_code code = TARN_OK;
     uint8_t state[STATE_BYTES];
-    char *text = NULL;
-    rocksdb_ingestexternalfileoptions_t *ingest = rocksdb()->ingestexternalfileoptions_create();
     rocksdb_envoptions_t *env_options = rocksdb()->envoptions_create();
     rocksdb_sstfilewriter_t *writer = rocksdb()->sstfilewriter_create(env_options, index->options);
-    const char *path = index->pending_path;
     write_state(index, dirty, dirty ? TARN_NO_SNAPSHOT : index->snapshot_id, state);
     TRY(fill_sorted(index, changes, writer, state, err));
-    rocksdb()->ingestexternalfileoptions_set_move_files(ingest, 1);
     index->bare = index->bare && changes->n == 0;
-    rocksdb()->ingest_external_file_cf(index->db, index->family, &path, 1, ingest, &text);
-    if (text != NULL) {
-        code = fail(index, &text, "taking in changes", err);
-        goto done;
-    }
-    TRY(wait_for_compaction(index, err));
+    TRY(key_index_take_in(index, err));
 done:
     rocksdb()->sstfilewriter_destroy(writer);
     rocksdb()->envoptions_destroy(env_options);
-    rocksdb()->ingestexternalfileoptions_destroy(ingest);
     return code;
 }
 
@@ -559,9 +562,22 @@ done:
     return code;
 }
 
-static size_t share_of(const key_index *index) {
+size_t key_index_share(const key_index *index) {
     size_t share = index->memory_bytes / 16 * 3;
     return share < MOST_CHANGES ? share : MOST_CHANGES;
+}
+
+tarn_code key_index_mark_dirty(key_index *index, tarn_error *err) {
+    uint8_t state[STATE_BYTES];
+    char *text = NULL;
+    rocksdb_writebatch_t *batch = rocksdb()->writebatch_create();
+    index->dirty = index->layers.n_steps + 1;
+    write_state(index, true, TARN_NO_SNAPSHOT, state);
+    rocksdb()->writebatch_put(batch, KEY_STATE.data, KEY_STATE.len, (const char *)state,
+                              STATE_BYTES);
+    rocksdb()->write(index->db, index->write_options, batch, &text);
+    rocksdb()->writebatch_destroy(batch);
+    return text != NULL ? key_index_fail(index, &text, "writing", err) : TARN_OK;
 }
 
 /* What settled goes first: it leaves the index whole. */
@@ -583,7 +599,8 @@ done:
 }
 
 tarn_code key_index_step(key_index *index, tarn_error *err) {
-    return layers_step(&index->layers, err);
+    tarn_code code = key_index_load_end(index, err);
+    return code == TARN_OK ? layers_step(&index->layers, err) : code;
 }
 
 tarn_code key_index_settle(key_index *index, int32_t n, int64_t snapshot_id, tarn_error *err) {
@@ -605,7 +622,7 @@ tarn_code key_index_settle(key_index *index, int32_t n, int64_t snapshot_id, tar
     index->dirty -= n < index->dirty ? n : index->dirty;
     index->unwritten++;
     if (index->dirty == 0 && (was_dirty || index->unwritten >= MOST_UNWRITTEN ||
-                              overlay_bytes_with(&l->settled, 0) > share_of(index) / 2)) {
+                              overlay_bytes_with(&l->settled, 0) > key_index_share(index) / 2)) {
         code = write_settled(index, err);
     }
     return code;
@@ -619,7 +636,7 @@ tarn_code key_index_apply(key_index *index, int64_t snapshot_id, tarn_error *err
 
 bool key_index_is_full(const key_index *index) {
     return index->layers.n_steps == KEY_INDEX_STEPS ||
-           layers_step_bytes(&index->layers) > share_of(index) / 2;
+           layers_step_bytes(&index->layers) > key_index_share(index) / 2;
 }
 
 tarn_code key_index_discard(key_index *index, tarn_error *err) {
@@ -629,6 +646,7 @@ tarn_code key_index_discard(key_index *index, tarn_error *err) {
         return start_empty(index, err);
     }
     layers_drop(&index->layers);
+    key_index_load_drop(index);
     return TARN_OK;
 }
 
@@ -673,7 +691,7 @@ done:
 
 bool key_index_has_room(const key_index *index, size_t held, size_t key_len) {
     const key_overlay *now = &index->layers.now;
-    return held + now->n == 0 || held + overlay_bytes_with(now, key_len) <= share_of(index);
+    return held + now->n == 0 || held + overlay_bytes_with(now, key_len) <= key_index_share(index);
 }
 
 tarn_code key_index_reserve(key_index *index, size_t key_len, size_t *held, tarn_error *err) {
@@ -767,7 +785,7 @@ static tarn_code find_some(const find_work *w, const key_item *items, size_t n, 
         key_location *out = &w->out[items[i].index];
         if (texts[i] != NULL) {
             if (code == TARN_OK) {
-                code = fail(w->index, &texts[i], "reading", err);
+                code = key_index_fail(w->index, &texts[i], "reading", err);
             } else {
                 rocksdb()->free(texts[i]);
             }
@@ -896,7 +914,7 @@ tarn_code key_index_file_path(key_index *index, int32_t file, tarn_arena *arena,
         rocksdb()->iter_seek(it, (const char *)prefix, sizeof prefix);
         rocksdb()->iter_get_error(it, &text);
         if (text != NULL) {
-            code = fail(index, &text, "reading", err);
+            code = key_index_fail(index, &text, "reading", err);
             goto done;
         }
         if (rocksdb()->iter_valid(it)) {

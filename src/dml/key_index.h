@@ -63,6 +63,11 @@ tarn_code key_index_put(key_index *index, const tarn_str *keys, const key_locati
                         size_t n, tarn_error *err) TARN_MUST_USE;
 tarn_code key_index_remove(key_index *index, const tarn_str *keys, size_t n,
                            tarn_error *err) TARN_MUST_USE;
+/* Rows of a table, older ones first, for an index that is empty: far faster than add, and all rows
+ * of a key are known (key_index_older). From the next step or apply on; until then nothing else is
+ * said or asked. INVALID: the index knows keys, or a location in no numbered file. */
+tarn_code key_index_load(key_index *index, const tarn_str *keys, const key_location *locations,
+                         size_t n, tarn_error *err) TARN_MUST_USE;
 /* As put, and says where each key lay until then (also by a key before it in the list). */
 tarn_code key_index_add(key_index *index, const tarn_str *keys, const key_location *locations,
                         size_t n, key_location *before, tarn_error *err) TARN_MUST_USE;
@@ -82,7 +87,8 @@ static inline key_chain key_chain_of(key_location newest) {
     return (key_chain){newest, newest, newest, 0, 1};
 }
 tarn_code key_index_older(key_index *index, key_chain *c, tarn_error *err) TARN_MUST_USE;
-/* Everything since the last step or apply is a step now. LIMIT: KEY_INDEX_STEPS wait. */
+/* Everything since the last step or apply is a step now. LIMIT: KEY_INDEX_STEPS wait. CORRUPT: what
+ * was loaded is not what is read again. */
 tarn_code key_index_step(key_index *index, tarn_error *err) TARN_MUST_USE;
 /* The oldest n steps stand for this snapshot, together with what stood for the one before. They are
  * written to the disk now and then (invariant 3). On failure look at key_index_snapshot. */

@@ -6,9 +6,16 @@
 #include "base/buf.h"
 #include "dml/key_index.h"
 #include "dml/key_layers.h"
+#include "dml/key_runs.h"
 #include "dml/rocksdb_calls.h"
 
 #include <stdatomic.h>
+
+/* Rows that are read into an empty index (dml/key_index_load.c). */
+typedef struct key_load {
+    key_runs rows;  /* key -> location */
+    key_runs links; /* place of a row -> place of the next older one of its key */
+} key_load;
 
 struct key_index {
     tarn_env *env;
@@ -33,10 +40,30 @@ struct key_index {
     key_overlay files; /* path -> number, not yet in RocksDB */
     int32_t first_new; /* number of the first of them: the others follow */
     key_layers layers; /* key -> location */
+    key_load *load;    /* NULL: nothing is being loaded */
     tarn_buf probe;    /* keys with their prefix */
     key_item *items;   /* keys that only RocksDB may know */
     size_t cap_items;
 };
+
+#define LOCATION_BYTES 20 /* at most */
+size_t key_index_location_bytes(key_location location, uint8_t out[LOCATION_BYTES]);
+#define LINK_BYTES 13
+tarn_str key_index_link_key(key_location at, uint8_t out[LINK_BYTES]);
+static inline bool key_index_same_place(key_location a, key_location b) {
+    return a.file == b.file && ((a.position ^ b.position) & ~KEY_OLDER) == 0;
+}
+
+/* What RocksDB says of a failure, which is freed: `what` failed. Nothing more is written then. */
+tarn_code key_index_fail(key_index *index, char **text, const char *what, tarn_error *err);
+/* RocksDB holds changes from now on that did not settle. */
+tarn_code key_index_mark_dirty(key_index *index, tarn_error *err) TARN_MUST_USE;
+size_t key_index_share(const key_index *index); /* of the memory, for what waits */
+/* One sorted file that is finished, at pending_path, becomes part of RocksDB. */
+tarn_code key_index_take_in(key_index *index, tarn_error *err) TARN_MUST_USE;
+/* What was loaded becomes known; nothing where nothing was. */
+tarn_code key_index_load_end(key_index *index, tarn_error *err) TARN_MUST_USE;
+void key_index_load_drop(key_index *index);
 
 /* One value of RocksDB, copied; *found false: there is none. */
 tarn_code key_index_value(key_index *index, tarn_str key, tarn_buf *out, bool *found,

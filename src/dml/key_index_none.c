@@ -68,6 +68,15 @@ tarn_code key_index_remove(key_index *index, const tarn_str *keys, size_t n, tar
     return say_missing(err);
 }
 
+tarn_code key_index_load(key_index *index, const tarn_str *keys, const key_location *locations,
+                         size_t n, tarn_error *err) {
+    (void)index;
+    (void)keys;
+    (void)locations;
+    (void)n;
+    return say_missing(err);
+}
+
 tarn_code key_index_add(key_index *index, const tarn_str *keys, const key_location *locations,
                         size_t n, key_location *before, tarn_error *err) {
     (void)index;

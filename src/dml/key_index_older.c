@@ -44,8 +44,7 @@ done:
     return code;
 }
 
-#define LINK_BYTES 13
-static tarn_str link_key(key_location at, uint8_t out[LINK_BYTES]) {
+tarn_str key_index_link_key(key_location at, uint8_t out[LINK_BYTES]) {
     uint32_t file = __builtin_bswap32((uint32_t)at.file);
     uint64_t position = __builtin_bswap64((uint64_t)(at.position & ~KEY_OLDER));
     out[0] = 2;
@@ -76,20 +75,16 @@ done:
     return code;
 }
 
-static bool same_place(key_location a, key_location b) {
-    return a.file == b.file && ((a.position ^ b.position) & ~KEY_OLDER) == 0;
-}
-
 tarn_code key_index_put_older(key_index *index, tarn_str key, key_location at, key_location before,
                               tarn_error *err) {
     tarn_code code = TARN_OK;
     uint8_t bytes[LINK_BYTES];
     key_location known;
     size_t held = layers_held_bytes(&index->layers);
-    tarn_str link = link_key(at, bytes);
+    tarn_str link = key_index_link_key(at, bytes);
     TRY(key_index_check_locations(index, &before, 1, err));
     TRY(find_link(index, link, &known, err));
-    if (known.file >= 0 && !same_place(known, before)) {
+    if (known.file >= 0 && !key_index_same_place(known, before)) {
         code = err_set(err, TARN_CORRUPT, "key index %s: a row has two older ones of its key",
                        index->dir);
         goto done;
@@ -106,8 +101,8 @@ tarn_code key_index_older(key_index *index, key_chain *c, tarn_error *err) {
     tarn_code code = TARN_OK;
     uint8_t bytes[LINK_BYTES];
     key_location next;
-    TRY(find_link(index, link_key(c->at, bytes), &next, err));
-    bool round = same_place(next, c->newest) || same_place(next, c->mark);
+    TRY(find_link(index, key_index_link_key(c->at, bytes), &next, err));
+    bool round = key_index_same_place(next, c->newest) || key_index_same_place(next, c->mark);
     c->at = round ? (key_location){-1, 0} : next;
     if (++c->n == c->limit) {
         c->mark = c->at;

@@ -171,18 +171,11 @@ void key_item_set(key_item *item, tarn_str key, uint32_t index) {
     item->index = index;
 }
 
-static bool item_less(const key_item *a, const key_item *b) {
-    if (a->prefix != b->prefix) {
-        return a->prefix < b->prefix;
-    }
-    return str_cmp(str_make(a->key, a->len), str_make(b->key, b->len)) < 0;
-}
-
 static void sort_few(key_item *items, size_t n) {
     for (size_t i = 1; i < n; i++) {
         key_item item = items[i];
         size_t j = i;
-        while (j > 0 && item_less(&item, &items[j - 1])) {
+        while (j > 0 && key_item_less(&item, &items[j - 1])) {
             items[j] = items[j - 1];
             j--;
         }
@@ -198,10 +191,10 @@ static size_t split_items(key_item *items, size_t n, uint64_t *seed) {
     size_t i = 0;
     size_t j = n - 1;
     for (;;) {
-        while (item_less(&items[i], &pivot)) {
+        while (key_item_less(&items[i], &pivot)) {
             i++;
         }
-        while (item_less(&pivot, &items[j])) {
+        while (key_item_less(&pivot, &items[j])) {
             j--;
         }
         if (i >= j) {

@@ -50,6 +50,14 @@ typedef struct key_item {
 } key_item;
 
 void key_item_set(key_item *item, tarn_str key, uint32_t index);
+/* Equal keys in the order of their index. */
+static inline bool key_item_less(const key_item *a, const key_item *b) {
+    if (a->prefix != b->prefix) {
+        return a->prefix < b->prefix;
+    }
+    int cmp = str_cmp(str_make(a->key, a->len), str_make(b->key, b->len));
+    return cmp != 0 ? cmp < 0 : a->index < b->index;
+}
 /* seed: chance, so that no input makes it slow. */
 void key_items_sort(key_item *items, size_t n, uint64_t seed);
 /* All entries as sorted items; the caller frees them (env_free). */

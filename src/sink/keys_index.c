@@ -56,6 +56,7 @@ typedef struct key_fill {
     key_location **before;
     size_t *counts;
     size_t cap;
+    bool from_nothing;   /* the indexes are empty: all rows are loaded, and none is looked for */
     tarn_plan *plan;     /* of the table that is read */
     tarn_map live;       /* path -> its task */
     tarn_idmap *task_of; /* by task: number of a file -> its task in the plan, -1: it is gone */
@@ -150,6 +151,9 @@ done:
 
 static tarn_code add_keys(key_fill *f, int32_t i, tarn_error *err) {
     tarn_code code = TARN_OK;
+    if (f->from_nothing) {
+        return key_index_load(f->keys->indexes[i], f->lists[i], f->locations[i], f->counts[i], err);
+    }
     TRY(key_index_add(f->keys->indexes[i], f->lists[i], f->locations[i], f->counts[i], f->before[i],
                       err));
     for (size_t at = 0; at < f->counts[i]; at++) {
@@ -332,6 +336,7 @@ static tarn_code read_new_files(sink_keys *k, const tarn_metadata *m, int64_t fr
     }
     TRY(open_plan(k, m, head, &plan, err));
     TRY(init_fill(&fill, k, plan, err));
+    fill.from_nothing = from == TARN_NO_SNAPSHOT;
     int64_t files = 0;
     for (int64_t i = 0; i < plan->n_tasks; i++) {
         tarn_str path = plan->tasks[i].file.path;
