@@ -5,6 +5,7 @@
  * "source": ...}. Bad rows that were set aside after it are cut off again when the stream goes on
  * from it, since they will come again. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,16 +16,16 @@
 
 /* ---- signals ---- */
 
-static volatile sig_atomic_t stop_asked;
+static atomic_int stop_asked; /* lock-free: set by a handler, looked at by any thread */
 
 static void on_signal(int number) {
-    if (stop_asked > 1) {
+    int before = atomic_fetch_add(&stop_asked, 1);
+    if (before > 1) {
         _exit(128 + number);
     }
-    if (stop_asked > 0) {
+    if (before > 0) {
         tarn_env_cancel(the_app.env);
     }
-    stop_asked++;
 }
 
 void ingest_catch_signals(void) {
@@ -36,7 +37,7 @@ void ingest_catch_signals(void) {
 }
 
 bool ingest_was_stopped(void) {
-    return stop_asked > 0;
+    return atomic_load(&stop_asked) > 0;
 }
 
 /* ---- checkpoints ---- */

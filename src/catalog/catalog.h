@@ -121,8 +121,8 @@ typedef struct catalog_vtable {
                              tarn_error *err);
     tarn_code (*drop_view)(tarn_catalog *c, const tarn_ident *view, tarn_error *err);
     void (*close)(tarn_catalog *c);
-    /* NULL where nothing can be away. hasty: what was not reached is not tried again within a call,
-     * as the caller does that. */
+    /* NULL where nothing can be away. hasty: in loads and commits what was not reached is not tried
+     * again, as the caller does that. */
     void (*set_hasty)(tarn_catalog *c, bool hasty);
 } catalog_vtable;
 

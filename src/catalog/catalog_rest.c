@@ -139,6 +139,7 @@ tarn_code remote_load(tarn_catalog *c, const tarn_ident *table, tarn_table_versi
                                     .path = asked,
                                     .etag = kept != NULL ? etag : STR_NULL,
                                     .may_be_304 = kept != NULL,
+                                    .waited = true,
                                     .repeatable = true};
     TRY(remote_send(self->client, &version->arena, &request, &reply, err));
     if (reply.status == 304) {

@@ -75,7 +75,7 @@ static tarn_code sql_load(tarn_catalog *c, const tarn_ident *table, tarn_table_v
     tarn_code code;
     TRY(sql_key_of(&arena, SQL_TABLE, table, &key, err));
     for (;;) {
-        sql_lock(self);
+        sql_lock_waited(self);
         code = sql_read_pointer(self, &arena, &key, &location, err);
         tarn_table_version *recent = code == TARN_OK ? recent_find(&self->recent, location) : NULL;
         sql_unlock(self);
@@ -208,7 +208,7 @@ done:
 /* *sent: the failure may have taken effect (invariant 3). */
 static tarn_code move_pointer(sql_work *w, bool *sent, tarn_error *err) {
     *sent = false;
-    sql_lock(w->self);
+    sql_lock_waited(w->self);
     tarn_code code = w->base == NULL ? create_row(w, sent, err) : update_row(w, sent, err);
     sql_unlock(w->self);
     return code;
@@ -230,7 +230,7 @@ static tarn_outcome_kind look_again(sql_work *w, bool *at_base) {
     tarn_table_version *now = NULL;
     tarn_str pointer = STR_NULL;
     tarn_outcome_kind outcome = TARN_OUTCOME_UNKNOWN;
-    sql_lock(self);
+    sql_lock_waited(self);
     tarn_code code = sql_read_pointer(self, &w->arena, &w->key, &pointer, NULL);
     sql_unlock(self);
     *at_base = w->base == NULL ? code == TARN_NOT_FOUND
@@ -350,7 +350,7 @@ static tarn_code check_base(sql_work *w, tarn_error *err) {
     sql_catalog *self = w->self;
     tarn_str now = STR_NULL;
     tarn_code code;
-    sql_lock(self);
+    sql_lock_waited(self);
     if (w->base == NULL) {
         TRY(sql_need_namespace(self, &w->key.ns, err));
     }
@@ -584,7 +584,7 @@ static void sql_close_catalog(tarn_catalog *c) {
 static void sql_set_hasty(tarn_catalog *c, bool hasty) {
     sql_catalog *self = (sql_catalog *)c;
     sql_lock(self);
-    self->db->hasty = hasty;
+    self->hasty = hasty;
     sql_unlock(self);
 }
 

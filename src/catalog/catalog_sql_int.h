@@ -14,6 +14,7 @@ typedef struct sql_catalog {
     pthread_mutex_t lock;
     sql_db *db;               /* guarded by lock */
     bool has_type;            /* schema V1: iceberg_type */
+    bool hasty;               /* set_hasty; guarded by lock */
     tarn_str name, warehouse; /* behind this struct */
     /* The versions that it committed last, newest first: their documents have names that are nobody
      * else's, so that a pointer that still names one need not be followed. Guarded by lock. */
@@ -23,7 +24,13 @@ typedef struct sql_catalog {
 static inline void sql_lock(sql_catalog *self) {
     (void)pthread_mutex_lock(&self->lock);
 }
+/* For calls that are made again where the database is away, if that is wanted. */
+static inline void sql_lock_waited(sql_catalog *self) {
+    sql_lock(self);
+    self->db->hasty = self->hasty;
+}
 static inline void sql_unlock(sql_catalog *self) {
+    self->db->hasty = false;
     (void)pthread_mutex_unlock(&self->lock);
 }
 

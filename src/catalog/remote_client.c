@@ -433,7 +433,7 @@ static int64_t next_wait(const call *c, tarn_code code, bool sent_unclear, int t
     bool unreached = status == 0 && code == TARN_IO && !sent_unclear;
     bool lost = repeatable && ((status == 0 && code == TARN_IO) || leaves_open(status) ||
                                (status == 200 && code == TARN_CORRUPT));
-    bool hasty = atomic_load(&c->client->hasty) && status != 429;
+    bool hasty = c->request->waited && atomic_load(&c->client->hasty) && status != 429;
     int most = hasty ? 1 : c->client->configured ? TRIES : FIRST_TRIES;
     if (tries >= most || !(refused || unreached || lost)) {
         return -1;

@@ -43,6 +43,7 @@ typedef struct remote_request {
      * that it did nothing, or could not be reached. */
     bool repeatable;
     bool may_be_304;
+    bool waited; /* the caller waits where the server is away, if that is wanted (set_hasty) */
 } remote_request;
 
 typedef struct remote_reply {

@@ -200,8 +200,11 @@ static tarn_code send_commit(remote_work *w, tarn_table_version **out, remote_re
         *reply = (remote_reply){0};
         return err_nomem(err);
     }
-    const remote_request request = {
-        .method = "POST", .endpoint = ONE_TABLE, .path = w->path, .body = buf_str(&w->body)};
+    const remote_request request = {.method = "POST",
+                                    .endpoint = ONE_TABLE,
+                                    .path = w->path,
+                                    .body = buf_str(&w->body),
+                                    .waited = true};
     TRY(remote_send(w->self->client, &version->arena, &request, reply, err));
     code = remote_take_version(w->self, version, reply->json, w->label, err);
     if (code != TARN_OK) { /* it was taken, but by what it was answered nothing can be said of it */

@@ -41,7 +41,7 @@ static tarn_code send_files(remote_catalog *self, const tarn_ident *table, tarn_
                ? arena_printf(&arena, "%s/write-results%s", path, resent ? "?resent=true" : "")
                : NULL;
     const remote_request request = {
-        .method = "POST", .endpoint = ENDPOINT, .path = path, .body = body};
+        .method = "POST", .endpoint = ENDPOINT, .path = path, .body = body, .waited = true};
     TRY(remote_send(self->client, &arena, &request, &reply, err));
     code = take_answer(reply.json, ident_label(&arena, table), snapshot_id, err);
     reply.unclear = reply.unclear || code != TARN_OK;
