@@ -19,7 +19,7 @@ typedef struct dml_result {
 
 typedef struct dml_options {
     tarn_str branch;
-    bool makes_branch; /* one that is not there begins at main's head; else it is NOT_FOUND */
+    bool makes_branch;       /* one that is not there begins at main's head; else it is NOT_FOUND */
     const tarn_expr *filter; /* unbound; NULL only for overwrite of everything */
     bool case_insensitive;
     bool serializable;  /* write.*.isolation-level; snapshot otherwise */

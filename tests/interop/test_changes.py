@@ -293,6 +293,12 @@ def others(folder, place, root):
         return
     moved = "%s=%s" % (place, root)
 
+    begun = harness.tarn("changes", metadata, "--to", history[0], "--moved", moved, check=False)
+    if "is the oldest that is left" in begun.err:  # it only seems to be the first, as its parent's name went with the parent
+        harness.must_refuse(begun, history[0], "expired")
+        assert known[history[0]].get("sequence-number", 2) > 1, known[history[0]]
+        return
+
     def run(*options):
         answer = harness.tarn(*options, "--format", "ndjson", "--moved", moved, check=False)
         if answer.status == harness.UNSUPPORTED and " is ORC" in answer.err:
