@@ -49,6 +49,22 @@ def make_type():
         put("type", "%02d" % number, text)
 
 
+def make_variant():
+    names = bytes.fromhex("11030001020361") + b"bc"
+    values = ["00", "04", "08", "0cfb", "102c01", "1400000080", "18ffffffffffffff7f", "1c00000000000002c0", "1c000000000000f87f",
+              "2002d2040000", "2409ffffffffffffffff", "282615cd5b07000000000000000000000000", "2c79ce0000", "30d5c9e6b7f1050000",
+              "340000000000000080", "380000c03f", "3c030000000102ff", "40020000006869", "44ffffffff00000000", "480100000000000000",
+              "4cffffffffffffffff", "50f79c3e09677c4bbda4793f349cb785e7", "0d22c3a9", "0302000102" "0408", "1f0100000000000000010000" "0004",
+              "0203000102" "04020006" "0c030c020c01", "0202020200" "0204" "0c010c02", "7e0100000002000000" "00000000" "01000000" "00",
+              "030100" "06" "030100" "03" "030000", "0302000001" "04"]
+    for number, value in enumerate(values):
+        put("variant", "%02d" % number, bytes([0, len(names)]) + names + bytes.fromhex(value))
+    for name, text in (("numbers", "[-0, 128, 40000, 3000000000, 9223372036854775808, 1.50, 1e-5, 1e400, 0.%s1]" % ("0" * 40)),
+                       ("object", '{"b": {"b": 1, "a": "\u00e9"}, "a": [], "": {"c": [true, false, null]}}'),
+                       ("twice", '{"a": 1, "a": 2}'), ("string", '"%s"' % ("long " * 20)), ("deep", "[" * 200 + "]" * 200)):
+        put("variant", name, b"\x01" + text.encode())
+
+
 def make_binary():
     kinds = [b"\1", struct.pack("<i", -7), struct.pack("<q", 1 << 40), struct.pack("<f", -0.0), struct.pack("<d", float("nan")),
              bytes.fromhex("f0c9a7"), struct.pack("<i", 19000), struct.pack("<q", 86399999999), struct.pack("<q", -1),
@@ -334,7 +350,7 @@ def make_filter():
     put("filter", "constant", "true")
 
 
-MAKERS = {"json": make_json, "view": make_view, "filter": make_filter, "type": make_type, "binary": make_binary, "expr": make_expr, "create": make_create, "change": make_change, "codec": make_codec, "puffin": make_puffin,
+MAKERS = {"json": make_json, "variant": make_variant, "view": make_view, "filter": make_filter, "type": make_type, "binary": make_binary, "expr": make_expr, "create": make_create, "change": make_change, "codec": make_codec, "puffin": make_puffin,
           "avro": make_avro,
           "parquet": make_parquet, "debezium": make_debezium, "text": make_text, "iceberg": make_iceberg}
 FOLDERS = {"text": ["ndjson", "csv"], "iceberg": ["metadata", "manifest", "manifest_list"]}

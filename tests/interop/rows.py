@@ -101,7 +101,7 @@ def plain(value):
     if isinstance(value, dict):
         if set(value) == {"keys", "values"} and isinstance(value["keys"], list):
             pairs = [[plain(k), plain(v)] for k, v in zip(value["keys"], value["values"])]
-            return sorted(pairs, key=lambda pair: json.dumps(pair, ensure_ascii=False, separators=(",", ":")))
+            return sorted(pairs, key=lambda pair: json.dumps(pair, ensure_ascii=False, separators=(",", ":"), default=float))
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list):
         return [plain(v) for v in value]
@@ -119,9 +119,9 @@ def canonical(value):
     return ("n", Decimal(repr(value) if isinstance(value, float) else value).normalize())
 
 
-def parse(text):
-    """NDJSON text as a list of rows."""
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
+def parse(text, number=float):
+    """NDJSON text as a list of rows; number makes those with a fraction."""
+    return [json.loads(line, parse_float=number) for line in text.split("\n") if line.strip()]
 
 
 def load(path):
@@ -144,5 +144,5 @@ def difference(ours, theirs, ordered=False):
     text = "%d rows, wanted %d; %d are not wanted, %d are missing" % (len(a), len(b), sum(extra.values()), sum(missing.values()))
     for name, rest, rows, keys in (("not wanted", extra, ours, a), ("missing", missing, theirs, b)):
         for key in list(rest)[:1]:
-            text += "\n    %s: %s" % (name, json.dumps(rows[keys.index(key)], ensure_ascii=False)[:700])
+            text += "\n    %s: %s" % (name, json.dumps(rows[keys.index(key)], ensure_ascii=False, default=str)[:700])
     return text

@@ -1,4 +1,5 @@
 """Variants (metadata and value bytes, parquet-format VariantEncoding) as {"t": type, "v": value}, as the expected rows show them."""
+import base64
 import struct
 import uuid
 from decimal import Decimal
@@ -65,9 +66,11 @@ def decode(keys, data):
 
 
 def shown(value):
-    """A row with every variant in it decoded: what the command shows as {"metadata": hex, "value": hex}."""
-    if isinstance(value, dict) and set(value) == {"metadata", "value"} and isinstance(value["metadata"], str):
-        return decode(names(bytes.fromhex(value["metadata"])), bytes.fromhex(value["value"]))
+    """A row whose variants are {"t": type, "v": value} as the command shows it: a variant as the JSON that it is."""
+    if isinstance(value, dict) and set(value) == {"t", "v"}:
+        if value["t"].startswith("decimal"):
+            return Decimal(value["v"])
+        return base64.b64encode(bytes.fromhex(value["v"])).decode() if value["t"] == "binary" else shown(value["v"])
     if isinstance(value, dict):
         return {k: shown(v) for k, v in value.items()}
     return [shown(v) for v in value] if isinstance(value, list) else value

@@ -2,40 +2,11 @@
  * VariantShredding.md and VariantEncoding.md).
  *
  * Each place of a shredded variant is a pair of value and typed_value; what is typed is encoded as
- * variant bytes, objects and arrays from their parts. Containers are written after their content,
- * which is then moved to make room for the header, so that one buffer serves all levels. Field
- * names are found in the row's own metadata. */
+ * variant bytes (format/variant), objects and arrays from their parts. Field names are found in the
+ * row's own metadata. */
 #include "format/parquet/parquet_read_int.h"
 
-#include <stdlib.h>
-
-#include "base/limits.h"
-
-enum { BASIC_PRIMITIVE = 0, BASIC_SHORT_STRING = 1, BASIC_OBJECT = 2, BASIC_ARRAY = 3 };
-
-enum {
-    PRIMITIVE_NULL = 0,
-    PRIMITIVE_TRUE = 1,
-    PRIMITIVE_FALSE = 2,
-    PRIMITIVE_INT8 = 3,
-    PRIMITIVE_INT16 = 4,
-    PRIMITIVE_INT32 = 5,
-    PRIMITIVE_INT64 = 6,
-    PRIMITIVE_DOUBLE = 7,
-    PRIMITIVE_DECIMAL4 = 8,
-    PRIMITIVE_DECIMAL8 = 9,
-    PRIMITIVE_DECIMAL16 = 10,
-    PRIMITIVE_DATE = 11,
-    PRIMITIVE_TIMESTAMPTZ = 12,
-    PRIMITIVE_TIMESTAMP = 13,
-    PRIMITIVE_FLOAT = 14,
-    PRIMITIVE_BINARY = 15,
-    PRIMITIVE_STRING = 16,
-    PRIMITIVE_TIME = 17,
-    PRIMITIVE_TIMESTAMPTZ_NS = 18,
-    PRIMITIVE_TIMESTAMP_NS = 19,
-    PRIMITIVE_UUID = 20
-};
+#include "format/variant/variant.h"
 
 /* One value and typed_value of the shredded type, with the present batch's views of them. */
 typedef struct shred shred;
@@ -49,254 +20,50 @@ struct shred {
     shred *parts;
 };
 
-/* A field of the object that is being made. */
-typedef struct member {
-    tarn_str name;
-    uint32_t id;
-    size_t start; /* of its bytes within the object's content */
-} member;
-
-/* The dictionary of names of one row. */
-typedef struct names {
-    const uint8_t *offsets, *bytes;
-    size_t bytes_len;
-    uint32_t count;
-    uint32_t offset_size;
-} names;
-
 typedef struct rebuilder {
     const read_column *column;
     tarn_arena *arena;
     tarn_error *err;
-    tarn_buf out;
-    tarn_buf members; /* a stack of members of the objects that are open */
-    names names;
+    variant_maker maker;
+    variant_names names;
 } rebuilder;
 
 static tarn_code bad(const rebuilder *r, const char *problem) {
     return column_error(r->column, TARN_CORRUPT, r->err, "had a variant %s", problem);
 }
 
-static uint32_t load_le(const uint8_t *p, uint32_t size) {
-    uint8_t word[4] = {0};
-    memcpy(word, p, size);
-    return num_load_u32(word);
+static tarn_code end_container(rebuilder *r, bool object, variant_mark mark) {
+    bool twice = false;
+    tarn_code code = variant_end(&r->maker, object, mark, &twice, r->err);
+    return twice ? bad(r, "with a field twice") : code;
 }
-
-/* ---- metadata ---- */
-
-static tarn_code open_names(rebuilder *r, tarn_str metadata) {
-    names *n = &r->names;
-    const uint8_t *p = (const uint8_t *)metadata.data;
-    if (metadata.len < 1 || (p[0] & 15) != 1) {
-        return bad(r, "with metadata of another version");
-    }
-    n->offset_size = (uint32_t)(p[0] >> 6) + 1;
-    if (metadata.len < 1 + n->offset_size) {
-        return bad(r, "with short metadata");
-    }
-    n->count = load_le(p + 1, n->offset_size);
-    const uint64_t head = 1 + (uint64_t)n->offset_size * ((uint64_t)n->count + 2);
-    if (head > metadata.len) {
-        return bad(r, "with short metadata");
-    }
-    n->offsets = p + 1 + n->offset_size;
-    n->bytes = p + head;
-    n->bytes_len = metadata.len - (size_t)head;
-    return TARN_OK;
-}
-
-static bool name_of(const names *n, uint32_t id, tarn_str *out) {
-    if (id >= n->count) {
-        return false;
-    }
-    const uint32_t start = load_le(n->offsets + (size_t)id * n->offset_size, n->offset_size);
-    const uint32_t end = load_le(n->offsets + ((size_t)id + 1) * n->offset_size, n->offset_size);
-    if (start > end || end > n->bytes_len) {
-        return false;
-    }
-    *out = str_make(n->bytes + start, end - start);
-    return true;
-}
-
-static bool find_name(const names *n, tarn_str name, uint32_t *id) {
-    tarn_str other;
-    for (uint32_t i = 0; i < n->count; i++) {
-        if (name_of(n, i, &other) && str_eq(name, other)) {
-            *id = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ---- variant bytes that are there already ---- */
-
-typedef struct container { /* an object or array in bytes */
-    const uint8_t *ids, *offsets, *content;
-    uint32_t count, id_size, offset_size;
-    size_t content_len;
-} container;
-
-static bool open_container(tarn_str bytes, container *c) {
-    const uint8_t *p = (const uint8_t *)bytes.data;
-    const uint32_t header = p[0] >> 2;
-    const bool object = (p[0] & 3) == BASIC_OBJECT;
-    const uint32_t count_size = (header >> (object ? 4 : 2) & 1) != 0 ? 4 : 1;
-    c->offset_size = (header & 3) + 1;
-    c->id_size = object ? (header >> 2 & 3) + 1 : 0;
-    if (bytes.len < 1 + count_size) {
-        return false;
-    }
-    c->count = load_le(p + 1, count_size);
-    const uint64_t head = 1 + count_size + (uint64_t)c->count * c->id_size +
-                          ((uint64_t)c->count + 1) * c->offset_size;
-    if (head > bytes.len) {
-        return false;
-    }
-    c->ids = p + 1 + count_size;
-    c->offsets = c->ids + (size_t)c->count * c->id_size;
-    c->content = p + head;
-    const uint32_t last = load_le(c->offsets + (size_t)c->count * c->offset_size, c->offset_size);
-    c->content_len = last;
-    return last <= bytes.len - head;
-}
-
-/* Bytes of the value that data begins with; 0 when it is cut off or unknown. */
-static size_t value_size(tarn_str data) {
-    static const uint8_t sizes[] = {1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18,
-                                    5, 9, 9, 5, 0, 0, 9, 9, 9, 17};
-    if (data.len == 0) {
-        return 0;
-    }
-    const uint8_t *p = (const uint8_t *)data.data;
-    const uint32_t header = p[0] >> 2;
-    size_t size = 0;
-    container c;
-    switch (p[0] & 3) {
-    case BASIC_SHORT_STRING:
-        size = 1 + header;
-        break;
-    case BASIC_PRIMITIVE:
-        if (header == PRIMITIVE_BINARY || header == PRIMITIVE_STRING) {
-            size = data.len >= 5 ? 5 + (size_t)num_load_u32(p + 1) : 0;
-        } else {
-            size = header < sizeof sizes ? sizes[header] : 0;
-        }
-        break;
-    default:
-        size = open_container(data, &c) ? (size_t)(c.content - p) + c.content_len : 0;
-        break;
-    }
-    return size <= data.len ? size : 0;
-}
-
-/* ---- containers of what was put at the end of out ---- */
-
-static uint32_t bytes_for(size_t top) {
-    return top < 1u << 8 ? 1 : top < 1u << 16 ? 2 : top < 1u << 24 ? 3 : 4;
-}
-
-static void put_le(uint8_t **at, size_t v, uint32_t size) {
-    const uint32_t word = (uint32_t)v;
-    memcpy(*at, &word, size);
-    *at += size;
-}
-
-static int by_name(const void *a, const void *b) {
-    return str_cmp(((const member *)a)->name, ((const member *)b)->name);
-}
-
-/* Puts the header of an object or array before its content, which begins at start. The members from
- * first on are what it holds, and are taken off. */
-static tarn_code end_container(rebuilder *r, bool object, size_t start, size_t first) {
-    const size_t n = r->members.len / sizeof(member) - first;
-    member *m = n > 0 ? (member *)(void *)r->members.data + first : NULL;
-    const size_t len = r->out.len - start;
-    size_t top_id = 0;
-    if (object && n > 1) {
-        qsort(m, n, sizeof *m, by_name);
-    }
-    for (size_t i = 0; i < n; i++) {
-        top_id = m[i].id > top_id ? m[i].id : top_id;
-        if (object && i > 0 && str_eq(m[i].name, m[i - 1].name)) {
-            return bad(r, "with a field twice");
-        }
-    }
-    const uint32_t offset_size = bytes_for(len), id_size = object ? bytes_for(top_id) : 0;
-    const bool large = n > 255;
-    const size_t head = 1 + (large ? 4u : 1u) + n * id_size + (n + 1) * offset_size;
-    tarn_code code = buf_reserve(&r->out, head, r->err);
-    if (code != TARN_OK) {
-        return code;
-    }
-    uint8_t *at = r->out.data + start;
-    memmove(at + head, at, len);
-    r->out.len += head;
-    const uint32_t header = object ? (large ? 16u : 0) | (id_size - 1) << 2 | (offset_size - 1)
-                                   : (large ? 4u : 0) | (offset_size - 1);
-    *at++ = (uint8_t)(header << 2 | (object ? BASIC_OBJECT : BASIC_ARRAY));
-    put_le(&at, n, large ? 4 : 1);
-    for (size_t i = 0; object && i < n; i++) {
-        put_le(&at, m[i].id, id_size);
-    }
-    for (size_t i = 0; i < n; i++) {
-        put_le(&at, m[i].start, offset_size);
-    }
-    put_le(&at, len, offset_size);
-    r->members.len = first * sizeof *m;
-    return TARN_OK;
-}
-
-static tarn_code push_member(rebuilder *r, tarn_str name, uint32_t id, size_t start) {
-    const member m = {name, id, start};
-    return buf_append(&r->members, &m, sizeof m, r->err);
-}
-
-/* ---- primitives ---- */
 
 static tarn_code put_primitive(rebuilder *r, int primitive, const void *payload, size_t len) {
-    tarn_code code = buf_append_char(&r->out, (char)(primitive << 2), r->err);
-    return code == TARN_OK ? buf_append(&r->out, payload, len, r->err) : code;
-}
-
-static tarn_code put_text(rebuilder *r, int primitive, tarn_str text) {
-    tarn_code code = TARN_OK;
-    if (primitive == PRIMITIVE_STRING && text.len < 64) {
-        code = buf_append_char(&r->out, (char)(text.len << 2 | BASIC_SHORT_STRING), r->err);
-    } else {
-        const uint32_t len = (uint32_t)text.len;
-        code = put_primitive(r, primitive, &len, 4);
-    }
-    return code == TARN_OK ? buf_append_str(&r->out, text, r->err) : code;
+    return variant_put_primitive(&r->maker, primitive, payload, len, r->err);
 }
 
 static tarn_code put_typed(rebuilder *r, const shred *s, int64_t i) {
     tarn_value v;
     view_value(&s->typed, i, &v);
-    uint8_t decimal[17];
     switch (s->primitive) {
-    case PRIMITIVE_TRUE:
-        return put_primitive(r, v.as.boolean ? PRIMITIVE_TRUE : PRIMITIVE_FALSE, NULL, 0);
-    case PRIMITIVE_INT8:
+    case VARIANT_TRUE:
+        return put_primitive(r, v.as.boolean ? VARIANT_TRUE : VARIANT_FALSE, NULL, 0);
+    case VARIANT_INT8:
         return put_primitive(r, s->primitive, &v.as, 1);
-    case PRIMITIVE_INT16:
+    case VARIANT_INT16:
         return put_primitive(r, s->primitive, &v.as, 2);
-    case PRIMITIVE_INT32:
-    case PRIMITIVE_DATE:
-    case PRIMITIVE_FLOAT:
+    case VARIANT_INT32:
+    case VARIANT_DATE:
+    case VARIANT_FLOAT:
         return put_primitive(r, s->primitive, &v.as, 4);
-    case PRIMITIVE_DECIMAL4:
-    case PRIMITIVE_DECIMAL8:
-    case PRIMITIVE_DECIMAL16:
-        decimal[0] = (uint8_t)v.type->scale;
-        num_store_i128(decimal + 1, v.as.i128);
-        return put_primitive(r, s->primitive, decimal,
-                             1 + (size_t)(4 << (s->primitive - PRIMITIVE_DECIMAL4)));
-    case PRIMITIVE_BINARY:
-    case PRIMITIVE_STRING:
-        return put_text(r, s->primitive, v.as.bytes);
-    case PRIMITIVE_UUID:
+    case VARIANT_DECIMAL4:
+    case VARIANT_DECIMAL8:
+    case VARIANT_DECIMAL16:
+        return variant_put_decimal(&r->maker, s->primitive, v.type->scale, v.as.i128, r->err);
+    case VARIANT_BINARY:
+    case VARIANT_STRING:
+        return variant_put_text(&r->maker, s->primitive, v.as.bytes, r->err);
+    case VARIANT_UUID:
         return put_primitive(r, s->primitive, v.as.bytes.data, 16);
     default:
         return put_primitive(r, s->primitive, &v.as, 8);
@@ -311,7 +78,7 @@ static tarn_code put_place(rebuilder *r, const shred *s, int64_t i, bool *missin
 static tarn_code put_or_null(rebuilder *r, const shred *s, int64_t i) {
     bool missing = false;
     tarn_code code = put_place(r, s, i, &missing);
-    return code == TARN_OK && missing ? put_primitive(r, PRIMITIVE_NULL, NULL, 0) : code;
+    return code == TARN_OK && missing ? put_primitive(r, VARIANT_NULL, NULL, 0) : code;
 }
 
 static bool is_shredded_name(const shred *s, tarn_str name) {
@@ -324,31 +91,29 @@ static bool is_shredded_name(const shred *s, tarn_str name) {
 }
 
 /* The fields that are not shredded. One that is shredded too is left out: the typed one counts. */
-static tarn_code put_residual(rebuilder *r, const shred *s, tarn_str bytes, size_t start) {
-    container c;
-    if (bytes.len == 0 || (bytes.data[0] & 3) != BASIC_OBJECT) {
+static tarn_code put_residual(rebuilder *r, const shred *s, tarn_str bytes, variant_mark mark) {
+    variant_container c;
+    if (bytes.len == 0 || (bytes.data[0] & 3) != VARIANT_BASIC_OBJECT) {
         return bad(r, "that was no object but had shredded fields");
     }
-    if (!open_container(bytes, &c)) {
+    if (!variant_open_container(bytes, &c)) {
         return bad(r, "whose object was cut off");
     }
     for (uint32_t k = 0; k < c.count; k++) {
-        const uint32_t id = load_le(c.ids + (size_t)k * c.id_size, c.id_size);
-        const uint32_t at = load_le(c.offsets + (size_t)k * c.offset_size, c.offset_size);
-        tarn_str name;
-        if (!name_of(&r->names, id, &name) || at > c.content_len) {
+        const uint32_t id = variant_id(&c, k);
+        tarn_str name, item;
+        if (!variant_name(&r->names, id, &name)) {
             return bad(r, "whose object had a bad field");
         }
-        const size_t size = value_size(str_make(c.content + at, c.content_len - at));
-        if (size == 0) {
+        if (!variant_item(&c, k, &item)) {
             return bad(r, "whose object had a bad value");
         }
         if (is_shredded_name(s, name)) {
             continue;
         }
-        tarn_code code = push_member(r, name, id, r->out.len - start);
+        tarn_code code = variant_put_member(&r->maker, mark, r->maker.out.len, name, id, r->err);
         if (code == TARN_OK) {
-            code = buf_append(&r->out, c.content + at, size, r->err);
+            code = buf_append_str(&r->maker.out, item, r->err);
         }
         if (code != TARN_OK) {
             return code;
@@ -358,16 +123,16 @@ static tarn_code put_residual(rebuilder *r, const shred *s, tarn_str bytes, size
 }
 
 static tarn_code put_object(rebuilder *r, const shred *s, int64_t i) {
-    const size_t start = r->out.len, first = r->members.len / sizeof(member);
+    const variant_mark mark = variant_begin(&r->maker);
     for (int32_t k = 0; k < s->n_parts; k++) {
         const shred *part = &s->parts[k];
-        const size_t at = r->out.len;
+        const size_t at = r->maker.out.len;
         bool missing = false;
         uint32_t id = 0;
         tarn_code code = put_place(r, part, i, &missing);
         if (code == TARN_OK && !missing) {
-            code = find_name(&r->names, part->name, &id)
-                       ? push_member(r, part->name, id, at - start)
+            code = variant_find_name(&r->names, part->name, &id)
+                       ? variant_put_member(&r->maker, mark, at, part->name, id, r->err)
                        : bad(r, "with a field that its metadata did not name");
         }
         if (code != TARN_OK) {
@@ -375,18 +140,18 @@ static tarn_code put_object(rebuilder *r, const shred *s, int64_t i) {
         }
     }
     if (s->has_value && !view_is_null(&s->value, i)) {
-        tarn_code code = put_residual(r, s, view_bytes(&s->value, i), start);
+        tarn_code code = put_residual(r, s, view_bytes(&s->value, i), mark);
         if (code != TARN_OK) {
             return code;
         }
     }
-    return end_container(r, true, start, first);
+    return end_container(r, true, mark);
 }
 
 static tarn_code put_array(rebuilder *r, const shred *s, int64_t i) {
-    const size_t start = r->out.len, first = r->members.len / sizeof(member);
+    const variant_mark mark = variant_begin(&r->maker);
     for (int64_t k = s->typed.offsets[i]; k < s->typed.offsets[i + 1]; k++) {
-        tarn_code code = push_member(r, STR_NULL, 0, r->out.len - start);
+        tarn_code code = variant_put_member(&r->maker, mark, r->maker.out.len, STR_NULL, 0, r->err);
         if (code == TARN_OK) {
             code = put_or_null(r, s->parts, k);
         }
@@ -394,7 +159,7 @@ static tarn_code put_array(rebuilder *r, const shred *s, int64_t i) {
             return code;
         }
     }
-    return end_container(r, false, start, first);
+    return end_container(r, false, mark);
 }
 
 static tarn_code put_place(rebuilder *r, const shred *s, int64_t i, bool *missing) {
@@ -413,8 +178,8 @@ static tarn_code put_place(rebuilder *r, const shred *s, int64_t i, bool *missin
     }
     if (value) {
         tarn_str bytes = view_bytes(&s->value, i);
-        const size_t size = value_size(bytes);
-        return size > 0 && size == bytes.len ? buf_append_str(&r->out, bytes, r->err)
+        const size_t size = variant_size(bytes);
+        return size > 0 && size == bytes.len ? buf_append_str(&r->maker.out, bytes, r->err)
                                              : bad(r, "whose value was cut off");
     }
     return TARN_OK;
@@ -439,50 +204,50 @@ static int int_primitive(const parquet_element *e) {
     if (!is_signed) {
         return -1;
     }
-    return width == 8    ? PRIMITIVE_INT8
-           : width == 16 ? PRIMITIVE_INT16
-           : width == 32 ? PRIMITIVE_INT32
-                         : PRIMITIVE_INT64;
+    return width == 8    ? VARIANT_INT8
+           : width == 16 ? VARIANT_INT16
+           : width == 32 ? VARIANT_INT32
+                         : VARIANT_INT64;
 }
 
 static int decimal_primitive(const parquet_leaf *leaf) {
-    return leaf->physical == PARQUET_INT32   ? PRIMITIVE_DECIMAL4
-           : leaf->physical == PARQUET_INT64 ? PRIMITIVE_DECIMAL8
-                                             : PRIMITIVE_DECIMAL16;
+    return leaf->physical == PARQUET_INT32   ? VARIANT_DECIMAL4
+           : leaf->physical == PARQUET_INT64 ? VARIANT_DECIMAL8
+                                             : VARIANT_DECIMAL16;
 }
 
 /* -1: no variant type stands for it. */
 static int primitive_of(const parquet_leaf *leaf) {
     switch ((int)leaf->type->kind) {
     case TARN_BOOLEAN:
-        return PRIMITIVE_TRUE;
+        return VARIANT_TRUE;
     case TARN_INT:
     case TARN_LONG:
         return int_primitive(leaf->element);
     case TARN_FLOAT:
-        return leaf->physical == PARQUET_FLOAT ? PRIMITIVE_FLOAT : -1;
+        return leaf->physical == PARQUET_FLOAT ? VARIANT_FLOAT : -1;
     case TARN_DOUBLE:
-        return PRIMITIVE_DOUBLE;
+        return VARIANT_DOUBLE;
     case TARN_DECIMAL:
         return convert_choose(leaf) != CONVERT_U64_DECIMAL ? decimal_primitive(leaf) : -1;
     case TARN_DATE:
-        return PRIMITIVE_DATE;
+        return VARIANT_DATE;
     case TARN_TIME:
-        return PRIMITIVE_TIME;
+        return VARIANT_TIME;
     case TARN_TIMESTAMP:
-        return PRIMITIVE_TIMESTAMP;
+        return VARIANT_TIMESTAMP;
     case TARN_TIMESTAMPTZ:
-        return PRIMITIVE_TIMESTAMPTZ;
+        return VARIANT_TIMESTAMPTZ;
     case TARN_TIMESTAMP_NS:
-        return PRIMITIVE_TIMESTAMP_NS;
+        return VARIANT_TIMESTAMP_NS;
     case TARN_TIMESTAMPTZ_NS:
-        return PRIMITIVE_TIMESTAMPTZ_NS;
+        return VARIANT_TIMESTAMPTZ_NS;
     case TARN_STRING:
-        return PRIMITIVE_STRING;
+        return VARIANT_STRING;
     case TARN_BINARY:
-        return PRIMITIVE_BINARY;
+        return VARIANT_BINARY;
     case TARN_UUID:
-        return PRIMITIVE_UUID;
+        return VARIANT_UUID;
     default:
         return -1;
     }
@@ -561,16 +326,16 @@ static tarn_code rebuild_row(rebuilder *r, const shred *top, const tarn_view *me
         return bad(r, "without metadata");
     }
     const tarn_str bytes = view_bytes(metadata, row);
-    r->out.len = 0;
-    r->members.len = 0;
-    tarn_code code = open_names(r, bytes);
-    if (code == TARN_OK) {
-        code = put_or_null(r, top, row);
+    const char *problem = variant_open_names(bytes, &r->names);
+    if (problem != NULL) {
+        return column_error(r->column, TARN_CORRUPT, r->err, "had a variant with %s", problem);
     }
+    variant_maker_reset(&r->maker);
+    tarn_code code = put_or_null(r, top, row);
     if (code == TARN_OK) {
         code = builder_bytes(&b->children[0], bytes, r->err);
     }
-    return code == TARN_OK ? builder_bytes(&b->children[1], buf_str(&r->out), r->err) : code;
+    return code == TARN_OK ? builder_bytes(&b->children[1], buf_str(&r->maker.out), r->err) : code;
 }
 
 tarn_code variant_rebuild(const read_node *n, const read_column *column, int64_t rows,
@@ -582,8 +347,7 @@ tarn_code variant_rebuild(const read_node *n, const read_column *column, int64_t
     tarn_code code = TARN_OK;
     arena_init(&arena, n->builder->env);
     rebuilder r = {.column = column, .arena = &arena, .err = err};
-    buf_init(&r.out, n->builder->env, LIMIT_BATCH_BYTES);
-    buf_init(&r.members, n->builder->env, LIMIT_BATCH_BYTES);
+    variant_maker_init(&r.maker, n->builder->env);
     n->parts->length = rows;
     TRY(builder_finish_batch(n->parts, &batch, err));
     shred top = {.has_group = false};
@@ -601,8 +365,7 @@ tarn_code variant_rebuild(const read_node *n, const read_column *column, int64_t
     }
 done:
     batch_release(&batch);
-    buf_release(&r.out);
-    buf_release(&r.members);
+    variant_maker_release(&r.maker);
     arena_release(&arena);
     return code;
 }

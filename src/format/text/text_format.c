@@ -4,12 +4,10 @@
 
 #include "base/time.h"
 #include "format/text/text_scan.h"
+#include "format/variant/variant.h"
 #include "table/value.h"
 
 static tarn_str part_name(const tarn_type *type, int32_t i) {
-    if (type->kind == TARN_VARIANT) {
-        return i == 0 ? STR("metadata") : STR("value");
-    }
     if (type->kind == TARN_MAP) {
         return i == 0 ? STR("keys") : STR("values");
     }
@@ -46,7 +44,8 @@ tarn_code text_column_init(text_column *column, tarn_arena *arena, const tarn_ty
     for (int32_t i = 0; i < n; i++) {
         const tarn_type *part = variant ? type_primitive(TARN_BINARY) : type->fields[i].type;
         TRY(text_column_init(&column->children[i], arena, part, err));
-        TRY(name_member(&column->children[i], arena, part_name(type, i), i == 0, err));
+        TRY(variant ? TARN_OK
+                    : name_member(&column->children[i], arena, part_name(type, i), i == 0, err));
     }
 done:
     return code;
@@ -275,6 +274,12 @@ done:
     return code;
 }
 
+static tarn_code put_variant(const text_column *column, int64_t i, tarn_buf *out, tarn_error *err) {
+    tarn_code code = variant_to_json(view_bytes(&column->children[0].view, i),
+                                     view_bytes(&column->children[1].view, i), out, err);
+    return code == TARN_OK ? code : err_add(err, code, "column %.*s", STR_ARG(column->name));
+}
+
 tarn_code text_put_json(const text_column *column, int64_t i, tarn_buf *out, tarn_error *err) {
     const tarn_view *v = &column->view;
     if (view_is_null(v, i)) {
@@ -302,8 +307,9 @@ tarn_code text_put_json(const text_column *column, int64_t i, tarn_buf *out, tar
         return put_json_string(view_bytes(v, i), out, err);
     case TARN_LIST:
         return put_json_items(&column->children[0], v->offsets[i], v->offsets[i + 1], out, err);
-    case TARN_STRUCT:
     case TARN_VARIANT:
+        return put_variant(column, i, out, err);
+    case TARN_STRUCT:
     case TARN_MAP:
         return put_json_object(column, i, out, err);
     default:

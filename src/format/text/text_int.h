@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/num.h"
 #include "format/text/text.h"
+#include "format/variant/variant.h"
 #include "table/row_kind.h"
 
 #define TEXT_PADDING      64
@@ -28,7 +29,7 @@ struct text_node {
     const tarn_field *fallback; /* whose write default stands for an absent member; NULL: null */
     tarn_value absent;          /* it, of a primitive */
     const text_node *parent;    /* NULL: the root */
-    text_node *children;        /* struct fields; element; key and value; variant's two parts */
+    text_node *children;        /* struct fields; element; key and value */
     int32_t n_children;
     int32_t predict_at; /* struct: where its n_children + 1 entries of decoder.successor begin */
     uint32_t n_slots;   /* struct: hash table of names; a power of two */
@@ -80,6 +81,8 @@ typedef struct text_decoder {
     const text_spelling *spellings;
     text_spelling *told;
     tarn_buf schema;
+    tarn_buf variant_names; /* of the variant at hand, and its value */
+    variant_maker variant;
     int32_t date_text_days;
     uint64_t date_text[2]; /* the ten bytes of the last date, for columns where dates repeat */
     tarn_error *err;
@@ -110,6 +113,10 @@ tarn_code text_put_absent(text_decoder *d, const text_node *node, tarn_builder *
  * number. */
 tarn_code text_put_text(text_decoder *d, const text_node *node, tarn_builder *b, tarn_str text);
 bool text_is_null(const text_plan *plan, tarn_str cell);
+
+/* ---- text_variant.c ---- */
+/* A variant from JSON that was checked. */
+tarn_code text_put_variant(text_decoder *d, const text_node *node, tarn_builder *b, tarn_str json);
 
 /* ---- text_json.c ---- */
 /* One record at d->p, not blank; on success a row was added and d->p is at the '\n'. */

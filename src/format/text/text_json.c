@@ -659,9 +659,18 @@ static tarn_code read_map(text_decoder *d, const text_node *node, tarn_builder *
     return spec ? read_spec_map(d, node, b) : read_plain_map(d, node, b);
 }
 
+/* Any JSON. Null is a null, but where the column may have none it is the variant that is null. */
+static tarn_code read_variant(text_decoder *d, const text_node *node, tarn_builder *b) {
+    const char *start = d->p;
+    tarn_code code = skip_value(d, node, 0);
+    return code == TARN_OK ? text_put_variant(d, node, b, str_make(start, (size_t)(d->p - start)))
+                           : code;
+}
+
 static tarn_code read_value(text_decoder *d, const text_node *node, tarn_builder *b) {
     tarn_code code;
-    if (*d->p == 'n' && is_literal(d->p, "null", 4)) {
+    if (*d->p == 'n' && is_literal(d->p, "null", 4) &&
+        !(node->required && node->kind == TARN_VARIANT)) {
         d->p += 4;
         return text_put_null(d, node, b);
     }
@@ -676,8 +685,9 @@ static tarn_code read_value(text_decoder *d, const text_node *node, tarn_builder
     case TARN_BOOLEAN:
         return read_boolean(d, node, b);
     case TARN_STRUCT:
-    case TARN_VARIANT:
         return read_struct(d, node, b);
+    case TARN_VARIANT:
+        return read_variant(d, node, b);
     case TARN_LIST:
         code = read_items(d, node, &node->children[0], &b->children[0]);
         return code == TARN_OK ? builder_close(b, d->err) : code;

@@ -72,10 +72,6 @@ static tarn_code hash_names(tarn_arena *arena, text_node *node, tarn_error *err)
     return TARN_OK;
 }
 
-static int32_t part_count(const tarn_type *type) {
-    return type->kind == TARN_VARIANT ? 2 : type_is_nested(type) ? type->n_fields : 0;
-}
-
 /* A row that lacks the column has its default for writing (spec, "Default values"). */
 static tarn_code set_fallback(text_plan *plan, text_node *node, const tarn_field *field,
                               tarn_error *err) {
@@ -97,7 +93,7 @@ static tarn_code fit_node(text_plan *plan, text_node *node, const tarn_type *typ
     tarn_code code = TARN_OK;
     node->type = type;
     node->kind = type->kind;
-    node->n_children = part_count(type);
+    node->n_children = type_is_nested(type) ? type->n_fields : 0;
     if (node->n_children == 0) {
         return TARN_OK;
     }
@@ -111,16 +107,14 @@ static tarn_code fit_node(text_plan *plan, text_node *node, const tarn_type *typ
     }
     for (int32_t i = 0; i < node->n_children; i++) {
         text_node *child = &node->children[i];
-        bool variant = type->kind == TARN_VARIANT;
         child->parent = node;
-        child->name = !variant ? type->fields[i].name : i == 0 ? STR("metadata") : STR("value");
-        child->required = variant || type->fields[i].required;
+        child->name = type->fields[i].name;
+        child->required = type->fields[i].required;
         TRY(set_key(&plan->arena, child, err));
         TRY(type->kind == TARN_STRUCT ? set_fallback(plan, child, &type->fields[i], err) : TARN_OK);
-        TRY(fit_node(plan, child, variant ? type_primitive(TARN_BINARY) : type->fields[i].type,
-                     depth + 1, err));
+        TRY(fit_node(plan, child, type->fields[i].type, depth + 1, err));
     }
-    if (type->kind == TARN_STRUCT || type->kind == TARN_VARIANT) {
+    if (type->kind == TARN_STRUCT) {
         node->predict_at = plan->n_predict;
         plan->n_predict += node->n_children + 1;
         code = hash_names(&plan->arena, node, err);
@@ -225,7 +219,7 @@ int32_t text_plan_find(const text_plan *plan, const text_node *node, tarn_str na
 
 /* Until records say otherwise, members come in the schema's order. */
 static void expect_schema_order(const text_node *node, int32_t *successor) {
-    if (node->kind == TARN_STRUCT || node->kind == TARN_VARIANT) {
+    if (node->kind == TARN_STRUCT) {
         for (int32_t i = 0; i <= node->n_children; i++) {
             successor[node->predict_at + i] = i < node->n_children ? i : -1;
         }
@@ -245,6 +239,8 @@ tarn_code text_decoder_init(text_decoder *d, tarn_env *env, const text_plan *pla
     buf_init(&d->key_slots, env, 0);
     buf_init(&d->kinds, env, 0);
     buf_init(&d->schema, env, 0);
+    buf_init(&d->variant_names, env, LIMIT_BATCH_BYTES);
+    variant_maker_init(&d->variant, env);
     d->spellings = plan->spellings;
     d->successor = env_alloc(env, ((size_t)plan->n_predict + 1) * sizeof *d->successor);
     if (d->successor == NULL) {
@@ -267,6 +263,8 @@ void text_decoder_release(text_decoder *d) {
     buf_release(&d->key_slots);
     buf_release(&d->kinds);
     buf_release(&d->schema);
+    buf_release(&d->variant_names);
+    variant_maker_release(&d->variant);
     memset(d, 0, sizeof *d);
 }
 

@@ -15,6 +15,7 @@ struct text_writer {
     io_sink *sink;
     tarn_buf out;
     text_table *table;
+    int64_t rows; /* that were given before the batch at hand */
     bool begun;
     bool special[256]; /* CSV: bytes that may stand only between quotes */
 };
@@ -195,15 +196,16 @@ tarn_code text_writer_write(text_writer *w, const tarn_batch *batch, tarn_error 
         text_column_bind(&w->root, batch);
     }
     for (int64_t row = 0; row < rows; row++) {
-        if (w->options.kind == TEXT_NDJSON) {
-            TRY(put_json_row(w, row, err));
-        } else if (w->options.kind == TEXT_CSV) {
-            TRY(put_csv_row(w, row, err));
-        } else {
-            TRY(text_table_row(w->table, row, err));
+        code = w->options.kind == TEXT_NDJSON ? put_json_row(w, row, err)
+               : w->options.kind == TEXT_CSV  ? put_csv_row(w, row, err)
+                                              : text_table_row(w->table, row, err);
+        if (code != TARN_OK) {
+            code = err_add(err, code, "row %lld of the text", (long long)(w->rows + row + 1));
+            goto done;
         }
         TRY(drain(w, FLUSH_BYTES, err));
     }
+    w->rows += rows;
 done:
     return code;
 }

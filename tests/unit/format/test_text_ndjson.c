@@ -154,6 +154,27 @@ static void bytes_and_booleans(void **state) {
         "8: column t: a boolean was found, not boolean: trub\n");
 }
 
+/* Also nested ones, and in a column that may have no null. */
+static void variants_are_any_json(void **state) {
+    (void)state;
+    check("struct<v: variant, l: list<variant>>",
+          "{\"v\":{\"b\" : [ 1, 2.50,\"\\u00e9\" ],\"a\":{}},\"l\":[1,null,\"x\"]}\n"
+          "{\"v\":null,\"l\":null}\n"
+          "{\"v\":{\"metadata\":\"010000\",\"value\":\"00\"}}\n"
+          "{\"v\":{\"a\":1,\"a\":2}}\n{\"v\":[1e400]}\n{\"v\":{\"a\":}}\n{\"v\":tru}\n{\"v\":01}\n",
+          "{\"v\":{\"a\":{},\"b\":[1,2.50,\"\xC3\xA9\"]},\"l\":[1,null,\"x\"]}\n"
+          "{\"v\":null,\"l\":null}\n"
+          "{\"v\":{\"metadata\":\"010000\",\"value\":\"00\"},\"l\":null}\n",
+          "4: column v: the value: line 1, column 8: the name \"a\" stood twice in one object\n"
+          "5: column v: the number 1e400 was beyond a double\n"
+          "6: column v: '}' at byte 11 stood where a JSON value was expected\n"
+          "7: column v: 't' at byte 6 stood where a JSON value was expected\n"
+          "8: column v: '0' at byte 6 stood where a JSON value was expected\n");
+    text_case_check("struct<v: variant not null>", "{\"v\":null}\n{}\n",
+                    (text_options){.kind = TEXT_NDJSON}, "{\"v\":null}\n",
+                    "2: column v: a required value was null or absent\n");
+}
+
 static void nested_values(void **state) {
     (void)state;
     check(
@@ -397,6 +418,7 @@ int main(void) {
         cmocka_unit_test(dates_and_times),
         cmocka_unit_test(bytes_and_booleans),
         cmocka_unit_test(nested_values),
+        cmocka_unit_test(variants_are_any_json),
         cmocka_unit_test(years_of_any_length),
         cmocka_unit_test(keys_of_any_type),
         cmocka_unit_test(large_maps),

@@ -94,17 +94,60 @@ static void every_type_comes_back(void **state) {
              ",,,,,,,,,,,,,,,,,,,\n");
 }
 
-/* Variants are their two binaries, geometries hex; the unknown type holds nulls only. */
+/* Variants are the JSON that they are, geometries hex; the unknown type holds nulls only. */
 static void rare_types_come_back(void **state) {
     (void)state;
     const char *schema = "struct<v: variant, g: geometry, u: unknown, e: list<boolean>>";
-    const char *rows = "{\"v\":{\"metadata\":\"010000\",\"value\":\"00\"},\"g\":\"0101\","
-                       "\"u\":null,\"e\":[true,null,false]}\n"
-                       "{\"v\":null,\"g\":null,\"u\":null,\"e\":[]}\n";
+    const char *rows = "{\"v\":{\"a\":[1,\"x\"]},\"g\":\"0101\",\"u\":null,"
+                       "\"e\":[true,null,false]}\n"
+                       "{\"v\":null,\"g\":null,\"u\":null,\"e\":[]}\n"
+                       "{\"v\":\"x\",\"g\":null,\"u\":null,\"e\":[]}\n";
     write_as(schema, rows, (text_options){.kind = TEXT_NDJSON}, rows);
     write_as(schema, rows, (text_options){.kind = TEXT_CSV},
-             "v,g,u,e\n\"{\"\"metadata\"\":\"\"010000\"\",\"\"value\"\":\"\"00\"\"}\",0101,,"
-             "\"[true,null,false]\"\n,,,[]\n");
+             "v,g,u,e\n\"{\"\"a\"\":[1,\"\"x\"\"]}\",0101,,\"[true,null,false]\"\n,,,[]\n"
+             "\"\"\"x\"\"\",,,[]\n");
+}
+
+/* Bytes that were taken as they are (from Parquet, say): the second row's value is cut off. */
+static void a_damaged_variant_is_told(void **state) {
+    (void)state;
+    static const uint8_t names[] = {0x01, 0, 0};
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_env *env = test_env();
+    text_case t;
+    tarn_builder rows;
+    tarn_batch batch;
+    const tarn_type *root = NULL;
+    text_case_init(&t, env);
+    assert_ok(type_from_text(&t.arena, STR("struct<id: int, v: variant>"), &root, &err));
+    for (int kind = TEXT_NDJSON; kind <= TEXT_TABLE; kind++) {
+        io_sink *sink = NULL;
+        text_writer *writer = NULL;
+        memset(&batch, 0, sizeof batch);
+        assert_ok(builder_init(&rows, env, root, &err));
+        for (int32_t i = 0; i < 2; i++) {
+            tarn_builder *v = &rows.children[1];
+            assert_ok(builder_fixed(&rows.children[0], &i, &err));
+            assert_ok(builder_bytes(&v->children[0], str_make(names, sizeof names), &err));
+            assert_ok(builder_bytes(&v->children[1], i == 0 ? STR("\x0c\x07") : STR("\x0c"), &err));
+            assert_ok(builder_close(v, &err));
+            assert_ok(builder_close(&rows, &err));
+        }
+        assert_ok(builder_finish_batch(&rows, &batch, &err));
+        text_options options = {.kind = (text_kind)kind};
+        assert_ok(io_sink_memory(env, &t.out, &sink, &err));
+        assert_ok(text_writer_new(env, root, &options, sink, &writer, &err));
+        assert_code(text_writer_write(writer, &batch, &err), TARN_CORRUPT);
+        assert_non_null(strstr(err.message, "a variant had a value that was cut off"));
+        assert_non_null(strstr(err.detail, "column v"));
+        assert_non_null(strstr(err.detail, "row 2 of the text"));
+        text_writer_free(writer);
+        sink->abort(sink);
+        batch_release(&batch);
+        builder_release(&rows);
+    }
+    text_case_done(&t);
+    test_env_done(env);
 }
 
 static void tables_are_aligned(void **state) {
@@ -184,6 +227,7 @@ int main(void) {
         cmocka_unit_test(csv_dialects),
         cmocka_unit_test(every_type_comes_back),
         cmocka_unit_test(rare_types_come_back),
+        cmocka_unit_test(a_damaged_variant_is_told),
         cmocka_unit_test(tables_are_aligned),
         cmocka_unit_test(no_rows_are_a_header),
         cmocka_unit_test(long_tables_go_on),
