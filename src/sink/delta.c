@@ -173,6 +173,27 @@ done:
     return code;
 }
 
+static tarn_code reserve_rows(delta_writer *w, size_t n, tarn_error *err);
+
+/* Rows of a sorted table, at the end of the checkpoint: their keys have a place now. */
+static tarn_code place_rows(void *ctx, const tarn_batch *rows, int32_t file, int64_t position,
+                            tarn_error *err) {
+    delta_writer *w = ctx;
+    tarn_code code = TARN_OK;
+    size_t n = (size_t)batch_rows(rows);
+    int32_t target;
+    TRY(own_target(w, file, &target, err));
+    TRY(reserve_rows(w, n, err));
+    TRY(key_encode(&w->keys, rows, w->options.key_ids, w->options.n_key_ids, err));
+    for (size_t i = 0; i < n; i++) {
+        w->distinct[i] = key_at(&w->keys, (int64_t)i);
+        w->places[i] = (key_place){target, position + (int64_t)i};
+    }
+    TRY(key_map_put(&w->map, &w->face, w->distinct, w->places, n, err));
+done:
+    return code;
+}
+
 tarn_code delta_writer_new(tarn_env *env, const delta_options *options, delta_writer **out,
                            tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -195,6 +216,9 @@ tarn_code delta_writer_new(tarn_env *env, const delta_options *options, delta_wr
     data.task_id = options->task_id;
     data.memory_bytes = by_key ? memory / 2 : memory;
     data.keep_order = options->kind != DELETE_NONE;
+    data.hold = data.keep_order;
+    data.placed = options->index != NULL ? place_rows : NULL;
+    data.placed_ctx = w;
     TRY(data_writer_new(env, options->store, &data, &w->data, err));
     if (by_key) {
         TRY(open_equality(w, options, memory / 4, err));
@@ -288,13 +312,19 @@ done:
     return code;
 }
 
+/* Written since the last checkpoint, or known where it lies. */
+static bool has_row(const key_place *place) {
+    return place->target >= 0 || place->target == KEY_HELD;
+}
+
 /* Takes away the row that a key has, whatever it is known by. Older rows of a key are taken by an
  * equality delete once a checkpoint. */
 static tarn_code delete_key(delta_writer *w, key_place *place, size_t row, tarn_error *err) {
     tarn_code code = TARN_OK;
     bool by_key = w->options.kind == DELETE_EQUALITY;
-    if (place->target >= 0) {
-        TRY(delete_at(w, *place, err));
+    if (has_row(place)) {
+        TRY(place->target == KEY_HELD ? data_writer_drop(w->data, place->position, err)
+                                      : delete_at(w, *place, err));
         /* In an upsert stream the first row of a key came with its equality delete. */
         place->target = by_key && w->options.upsert ? KEY_DELETED : KEY_ABSENT;
     } else if (by_key && place->target == KEY_ABSENT) {
@@ -309,7 +339,7 @@ done:
  * does: its old one may not have come. An equality delete is not spent on a plain insert. */
 static bool replaces(const delta_writer *w, uint8_t kind, const key_place *place) {
     return kind != TARN_ROW_INSERT || w->options.upsert || w->options.kind != DELETE_EQUALITY ||
-           place->target >= 0;
+           has_row(place);
 }
 
 static tarn_code apply_rows(delta_writer *w, const uint8_t *kinds, size_t n, tarn_error *err) {
@@ -323,8 +353,12 @@ static tarn_code apply_rows(delta_writer *w, const uint8_t *kinds, size_t n, tar
             TRY(delete_key(w, place, row, err));
         }
         if (is_new_row(kind)) {
-            TRY(own_target(w, w->located[next].file, &place->target, err));
-            place->position = w->located[next++].position;
+            const row_location *at = &w->located[next++];
+            place->target = KEY_HELD;
+            if (at->file != DATA_HELD) {
+                TRY(own_target(w, at->file, &place->target, err));
+            }
+            place->position = at->position;
         }
     }
 done:

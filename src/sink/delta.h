@@ -1,6 +1,7 @@
 /* sink/delta.h - what one task writes: rows, and for changes by key the deletes of the rows before.
  *
- * A row is told by its key. One that was inserted since the last checkpoint is deleted by position;
+ * A row is told by its key. One that was inserted since the last checkpoint is deleted by position,
+ * or, in a table with a sort order, whose rows are held until the checkpoint, never written;
  * an older one by an equality delete (which reaches strictly older data only, spec "Scan
  * Planning"), or by position where a key index says where it lies.
  *

@@ -1,8 +1,9 @@
 /* sink/key_map.c - see key_map.h. In an index a place is the number of the target's path; that of
- * DELETED_NAME stands for KEY_DELETED. */
+ * DELETED_NAME stands for KEY_DELETED, that of HELD_NAME for KEY_HELD until the checkpoint ends. */
 #include "sink/key_map.h"
 
 #define DELETED_NAME "-"
+#define HELD_NAME    "+"
 
 void key_map_init(key_map *m, tarn_env *env, key_index *index, const char *scratch_dir,
                   size_t memory_bytes) {
@@ -59,8 +60,9 @@ static tarn_code grow_numbers(key_map *m, int32_t target, tarn_error *err) {
 static tarn_code number_for(key_map *m, key_index *index, const key_targets *targets,
                             int32_t target, int32_t *out, tarn_error *err) {
     tarn_code code = TARN_OK;
-    if (target == KEY_DELETED) {
-        return key_index_file_number(index, STR(DELETED_NAME), out, err);
+    if (target == KEY_DELETED || target == KEY_HELD) {
+        tarn_str name = target == KEY_HELD ? STR(HELD_NAME) : STR(DELETED_NAME);
+        return key_index_file_number(index, name, out, err);
     }
     TRY(grow_numbers(m, target, err));
     if (m->number_of[target] < 0) {
@@ -85,6 +87,8 @@ static tarn_code target_for(key_map *m, key_index *index, const key_targets *tar
     TRY(key_index_file_path(index, number, &m->arena, &path, err));
     if (str_is(path, DELETED_NAME)) {
         target = KEY_DELETED;
+    } else if (str_is(path, HELD_NAME)) {
+        target = KEY_HELD;
     } else {
         TRY(targets->find(targets->ctx, path, &target, err));
     }

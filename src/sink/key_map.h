@@ -10,9 +10,10 @@
 
 #define KEY_ABSENT  (-1) /* nothing is known of the key */
 #define KEY_DELETED (-2) /* an equality delete of this checkpoint took its older rows */
+#define KEY_HELD    (-3) /* its row is held by the writer; position is the row's number */
 
 typedef struct key_place {
-    int32_t target; /* or KEY_ABSENT, KEY_DELETED */
+    int32_t target; /* or KEY_ABSENT, KEY_DELETED, KEY_HELD */
     int64_t position;
 } key_place;
 

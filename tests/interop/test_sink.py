@@ -35,10 +35,10 @@ def stream(n, upsert):
     return "".join(json.dumps(line) + "\n" for line in lines), list(state.values())
 
 
-def fed(kind, version, partition_by, upsert, writers):
+def fed(kind, version, partition_by, upsert, writers, sort_by=""):
     with harness.Workshop() as shop:
         shop.tarn("create", "ns.t", "id long not null, day int, v string", "--format-version", version,
-                  *(["--partition-by", partition_by] if partition_by else []))
+                  *(["--partition-by", partition_by] if partition_by else []), *(["--sort-by", sort_by] if sort_by else []))
         text, rows = stream(1500, upsert)
         shop.write("in.ndjson", text)
         path = shop.path("in.ndjson")
@@ -124,6 +124,13 @@ def vector():
     for partition_by in ("", "day"):
         for upsert in (True, False):
             fed("vector", 3, partition_by, upsert, random.choice((1, 3)))
+
+
+def sorted_tables():
+    """Rows go where they are sorted to, after they were changed."""
+    for kind, version in (("equality", 2), ("position", 2), ("vector", 3)):
+        for partition_by in ("", "bucket(3, id)" if kind == "equality" else "day"):
+            fed(kind, version, partition_by, random.random() < 0.5, random.choice((1, 3)), random.choice(("v desc", "day, v")))
 
 
 def other_kinds():
@@ -212,7 +219,7 @@ def many_keys_more_than_once():
                 assert collections.Counter(row["id"] for row in shop.duckdb_rows("ns.t")) == count
 
 
-CASES = [keys_more_than_once, many_keys_more_than_once, other_kinds, merged, by_age, not_merged, equality, position, vector]
+CASES = [keys_more_than_once, many_keys_more_than_once, other_kinds, merged, by_age, not_merged, equality, position, vector, sorted_tables]
 
 
 def main():

@@ -36,9 +36,9 @@ def files(shop):
     return [task.file for task in table.scan().plan_files()]
 
 
-def is_sorted(file, order_by):
+def is_sorted(path, order_by):
     import duckdb
-    query = "select id from (select *, row_number() over () as n from read_parquet('%s'))" % harness.local(file.file_path)
+    query = "select id from (select *, row_number() over () as n from read_parquet('%s'))" % harness.local(path)
     equal(duckdb.sql(query + " order by n").fetchall(), duckdb.sql(query + " order by %s, n" % order_by).fetchall())
 
 
@@ -60,7 +60,7 @@ def ingested(order, order_by, partition_by, writers):
         equal(len(found), (3 if partition_by else 1) * writers)
         equal({file.sort_order_id for file in found}, {1})
         for file in found:
-            is_sorted(file, order_by)
+            is_sorted(file.file_path, order_by)
         same(shop.cat("ns.t").rows, shop.duckdb_rows("ns.t"))
         equal(sorted(row["id"] for row in shop.cat("ns.t").rows), list(range(40000)))
 
@@ -91,9 +91,11 @@ def upserts():
             want = [{**row, "ts": row["ts"] + ".000000"} for row in state.values()]
             same(shop.cat("ns.t").rows, want)
             same(shop.duckdb_rows("ns.t"), want)
-            for file in files(shop) if kind != "equality" else []:
-                if file.sort_order_id:
-                    is_sorted(file, ORDERS[0][1])
+            found = [row for row in shop.cat("ns.t.files").rows if row["content"] == 0]
+            equal(len(found), 2)  # checkpoints
+            equal({row["sort_order_id"] for row in found}, {1})
+            for row in found:
+                is_sorted(row["file_path"], ORDERS[0][1])
 
 
 def no_folder():

@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "iceberg/location.h"
+#include "table/positions.h"
 #include "write/files/file_writer.h"
 #include "write/files/row_runs.h"
 #include "write/partition/partition.h"
@@ -22,7 +23,8 @@
 #define SORT_MAX_BYTES  (512 << 20) /* of a stage, whatever the budget: below LIMIT_BATCH_BYTES */
 #define SPILL_TARGETS   32 /* rows wait on disk, unpacked, for so many files of the target size */
 #define MEMORY_BYTES    (128u << 20)
-#define RELIEVE_BYTES   (4 << 20) /* a row group smaller than this is not worth ending */
+#define RELIEVE_BYTES   (4 << 20)  /* a row group smaller than this is not worth ending */
+#define NUMBER_FIELD_ID 2147483645 /* of held rows: that of _pos, which no table's column has */
 
 typedef struct lane { /* one partition */
     const tarn_value *partition;
@@ -63,7 +65,13 @@ struct data_writer {
     bool keep_order;
     const row_sorter *sorter; /* NULL: rows stay as they come */
     int32_t sort_order_id;
-    row_spill spill; /* zeroed without sorter */
+    row_spill spill;             /* zeroed without sorter */
+    const tarn_type *stage_root; /* the format's root; of held rows with their numbers behind */
+    bool held;                   /* hold, and there is a sorter */
+    data_writer_placed placed;
+    void *placed_ctx;
+    int64_t next_number;
+    tarn_positions *dropped; /* numbers; NULL: none */
     file_format_options format;
     tarn_partitioner *partitioner;
     int32_t partition_id, task_id;
@@ -120,14 +128,47 @@ done:
     return code;
 }
 
+static tarn_code read_order(data_writer *w, const data_writer_options *options, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_sort_order *order = metadata_sort_order(options->metadata);
+    const tarn_type *root = w->format.root;
+    w->keep_order = options->keep_order && !options->hold;
+    w->stage_root = root;
+    if (!w->keep_order) {
+        TRY(row_sorter_new(&w->arena, root, order, &w->sorter, err));
+    }
+    if (w->sorter == NULL) {
+        w->keep_order = w->keep_order || options->hold;
+        return TARN_OK;
+    }
+    if (options->hold) {
+        tarn_field *fields = ARENA_ARRAY(&w->arena, tarn_field, (size_t)root->n_fields + 1);
+        if (fields == NULL) {
+            return err_nomem(err);
+        }
+        memcpy(fields, root->fields, (size_t)root->n_fields * sizeof *fields);
+        fields[root->n_fields] = (tarn_field){
+            .id = NUMBER_FIELD_ID, .name = STR("_pos"), .type = type_primitive(TARN_LONG)};
+        w->stage_root = type_struct(&w->arena, fields, root->n_fields + 1);
+        if (w->stage_root == NULL) {
+            return err_nomem(err);
+        }
+        w->held = true;
+        w->placed = options->placed;
+        w->placed_ctx = options->placed_ctx;
+    }
+    w->sort_order_id = order->order_id;
+    row_spill_init(&w->spill, w->env, w->sorter, w->stage_root, w->memory_bytes);
+done:
+    return code;
+}
+
 static tarn_code read_options(data_writer *w, const data_writer_options *options, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_type *partition_type;
     file_purpose purpose = {0};
-    const tarn_sort_order *order = metadata_sort_order(options->metadata);
     w->metadata = options->metadata;
     w->spec = options->spec != NULL ? options->spec : metadata_spec(options->metadata);
-    w->keep_order = options->keep_order;
     w->partition_id = options->partition_id;
     w->task_id = options->task_id;
     w->memory_bytes = (int64_t)(options->memory_bytes != 0 ? options->memory_bytes : MEMORY_BYTES);
@@ -147,13 +188,7 @@ static tarn_code read_options(data_writer *w, const data_writer_options *options
         options->target_bytes > 0 ? options->target_bytes : w->format.target_bytes;
     TRY(spec_partition_type(&w->arena, w->spec, w->metadata, &partition_type, err));
     TRY(partitioner_new(w->env, w->format.root, w->spec, partition_type, &w->partitioner, err));
-    if (!w->keep_order) {
-        TRY(row_sorter_new(&w->arena, w->format.root, order, &w->sorter, err));
-    }
-    if (w->sorter != NULL) {
-        w->sort_order_id = order->order_id;
-        row_spill_init(&w->spill, w->env, w->sorter, w->format.root, w->memory_bytes);
-    }
+    TRY(read_order(w, options, err));
 done:
     return code;
 }
@@ -323,6 +358,54 @@ done:
     return code;
 }
 
+/* Numbers of held rows stay behind. */
+static tarn_code gather_rows(data_writer *w, const tarn_batch *batch, const int32_t *rows,
+                             int64_t n, tarn_batch *out, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_builder b;
+    tarn_view view;
+    view_array(&batch->array, batch->type, &view);
+    TRY(builder_init(&b, w->env, w->format.root, err));
+    TRY(builder_gather(&b, &view, rows, n, err));
+    TRY(builder_finish_batch(&b, out, err));
+done:
+    builder_release(&b);
+    return code;
+}
+
+static tarn_code write_piece(data_writer *w, lane *l, const tarn_batch *piece, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (!l->open) {
+        TRY(open_file(w, l, err));
+    }
+    int32_t file = l->number; /* the file may end with these rows */
+    int64_t position = l->file_rows;
+    TRY(write_to_file(w, l, piece, err));
+    if (w->placed != NULL) {
+        TRY(w->placed(w->placed_ctx, piece, file, position, err));
+    }
+done:
+    return code;
+}
+
+/* Sorted without those that were dropped. */
+static tarn_code sort_rows(const data_writer *w, const tarn_batch *batch, row_order *out,
+                           tarn_error *err) {
+    tarn_code code = row_order_make(w->sorter, w->env, batch, out, err);
+    if (code == TARN_OK && w->dropped != NULL) {
+        tarn_view numbers;
+        int64_t n = 0;
+        view_column(batch, w->stage_root->n_fields - 1, &numbers);
+        for (int64_t i = 0; i < out->n; i++) {
+            int32_t row = out->rows[i];
+            out->rows[n] = row;
+            n += positions_has(w->dropped, ((const int64_t *)numbers.values)[row]) ? 0 : 1;
+        }
+        out->n = n;
+    }
+    return code;
+}
+
 /* Writes rows in the table's order. The open file goes on only where it stays sorted. */
 static tarn_code write_sorted(data_writer *w, lane *l, const tarn_batch *batch,
                               const row_order *order, tarn_error *err) {
@@ -334,8 +417,8 @@ static tarn_code write_sorted(data_writer *w, lane *l, const tarn_batch *batch,
     }
     for (int64_t row = 0; row < order->n; row += SORT_PIECE_ROWS) {
         int64_t n = order->n - row < SORT_PIECE_ROWS ? order->n - row : SORT_PIECE_ROWS;
-        TRY(batch_gather(w->env, batch, order->rows + row, n, &piece, err));
-        TRY(write_to_file(w, l, &piece, err));
+        TRY(gather_rows(w, batch, order->rows + row, n, &piece, err));
+        TRY(write_piece(w, l, &piece, err));
         batch_release(&piece);
     }
     buf_reset(&l->last_key);
@@ -347,8 +430,8 @@ done:
 
 static tarn_code sort_and_write(data_writer *w, lane *l, const tarn_batch *batch, tarn_error *err) {
     row_order order;
-    tarn_code code = row_order_make(w->sorter, w->env, batch, &order, err);
-    if (code == TARN_OK) {
+    tarn_code code = sort_rows(w, batch, &order, err);
+    if (code == TARN_OK && order.n > 0) {
         code = write_sorted(w, l, batch, &order, err);
     }
     row_order_release(&order);
@@ -360,8 +443,11 @@ static tarn_code sort_and_write(data_writer *w, lane *l, const tarn_batch *batch
 static tarn_code put_aside(data_writer *w, lane *l, const tarn_batch *batch, tarn_error *err) {
     row_order order;
     tarn_code code = TARN_OK;
-    TRY(row_order_make(w->sorter, w->env, batch, &order, err));
-    if (l->runs.n == 0 && order.as_came && batch_bytes(batch) >= RELIEVE_BYTES &&
+    TRY(sort_rows(w, batch, &order, err));
+    if (order.n == 0) {
+        goto done;
+    }
+    if (!w->held && l->runs.n == 0 && order.as_came && batch_bytes(batch) >= RELIEVE_BYTES &&
         (!l->open || str_cmp(row_order_key(&order, 0), buf_str(&l->last_key)) >= 0)) {
         TRY(write_sorted(w, l, batch, &order, err));
     } else {
@@ -496,17 +582,41 @@ done:
     return code;
 }
 
+/* Rows with their numbers behind. After a failure the stage is only good to be released. */
+static tarn_code gather_held(const data_writer *w, tarn_builder *stage, const tarn_view *rows,
+                             const partition_group *group, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const int32_t n = w->format.root->n_fields;
+    TRY(builder_reserve(stage, group->n_rows, err));
+    for (int32_t i = 0; i < n; i++) {
+        tarn_view column;
+        view_child(rows, i, &column);
+        TRY(builder_gather(&stage->children[i], &column, group->rows, group->n_rows, err));
+    }
+    for (int64_t i = 0; i < group->n_rows; i++) {
+        int64_t number = w->next_number + group->rows[i];
+        TRY(builder_fixed(&stage->children[n], &number, err));
+    }
+    stage->length += group->n_rows;
+done:
+    return code;
+}
+
 static tarn_code stage_rows(data_writer *w, lane *l, const tarn_batch *batch,
                             const partition_group *group, tarn_error *err) {
     tarn_code code = TARN_OK;
     if (!l->has_stage) {
-        TRY(builder_init(&l->stage, w->env, w->format.root, err));
+        TRY(builder_init(&l->stage, w->env, w->stage_root, err));
         l->has_stage = true;
     }
     l->last_used = ++w->tick;
     tarn_view rows;
     view_array(&batch->array, batch->type, &rows);
-    TRY(builder_gather(&l->stage, &rows, group->rows, group->n_rows, err));
+    if (w->held) {
+        TRY(gather_held(w, &l->stage, &rows, group, err));
+    } else {
+        TRY(builder_gather(&l->stage, &rows, group->rows, group->n_rows, err));
+    }
     if (w->sorter != NULL ? staged_bytes(w, l) >= SORT_MAX_BYTES : l->stage.length >= STAGE_ROWS) {
         TRY(flush_stage(w, l, false, err));
     }
@@ -570,7 +680,7 @@ static tarn_code write_rows(data_writer *w, const tarn_batch *batch, row_locatio
     for (size_t g = 0; g < n_groups; g++) {
         lane *l = NULL;
         TRY(lane_for(w, &groups[g], &l, err));
-        if (out != NULL) {
+        if (out != NULL && !w->held) {
             TRY(begin_file(w, l, err));
             locate_rows(l, &groups[g], out);
         }
@@ -580,8 +690,12 @@ static tarn_code write_rows(data_writer *w, const tarn_batch *batch, row_locatio
             TRY(stage_rows(w, l, batch, &groups[g], err));
         }
     }
+    for (int64_t row = 0; out != NULL && w->held && row < rows; row++) {
+        out[row] = (row_location){DATA_HELD, w->next_number + row};
+    }
+    w->next_number += rows;
     TRY(relieve_memory(w, err));
-    if (row_spill_bytes(&w->spill) / SPILL_TARGETS >= w->format.target_bytes) {
+    if (!w->held && row_spill_bytes(&w->spill) / SPILL_TARGETS >= w->format.target_bytes) {
         TRY(close_lanes(w, err));
     }
 done:
@@ -610,10 +724,20 @@ tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error 
 
 tarn_code data_writer_locate(data_writer *w, const tarn_batch *batch, row_location *out,
                              tarn_error *err) {
-    if (!w->keep_order) {
+    if (!w->keep_order && !w->held) {
         return err_set(err, TARN_INTERNAL, "rows were to be located by a writer that moves them");
     }
     return write_batch(w, batch, out, err);
+}
+
+tarn_code data_writer_drop(data_writer *w, int64_t number, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    if (w->dropped == NULL) {
+        TRY(positions_new(w->env, &w->dropped, err));
+    }
+    TRY(positions_add(w->dropped, &number, 1, err));
+done:
+    return code;
 }
 
 const tarn_file *data_writer_file(const data_writer *w, int32_t number) {
@@ -638,6 +762,8 @@ static void begin_round(data_writer *w) {
     arena_init(&w->before.arena, w->env);
     arena_move(&w->before.arena, &w->now.arena);
     w->now = (file_round){.first = next};
+    positions_free(w->dropped);
+    w->dropped = NULL;
     arena_init(&w->now.arena, w->env);
 }
 
@@ -701,6 +827,7 @@ void data_writer_free(data_writer *w) {
     }
     remove_finished(w);
     row_spill_release(&w->spill);
+    positions_free(w->dropped);
     partitioner_free(w->partitioner);
     env_free(w->env, w->lanes);
     arena_release(&w->now.arena);

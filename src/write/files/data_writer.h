@@ -10,7 +10,9 @@
  * closes. What does not fit in memory_bytes is sorted and waits as a run in a temporary file
  * (store/store_temp.h); the runs are merged into files of the target size when the writer closes,
  * or when what waits is 32 times the target size, unpacked. Many rows that come in order go into
- * the open file at once, without a detour. */
+ * the open file at once, without a detour. Rows that are held (hold) have a number, a column behind
+ * all others until they are written, and all wait for the close: what is dropped by then is never
+ * written. */
 #ifndef WRITE_FILES_DATA_WRITER_H
 #define WRITE_FILES_DATA_WRITER_H
 
@@ -18,6 +20,10 @@
 #include "store/store.h"
 #include "table/batch.h"
 #include "table/file_entry.h"
+
+/* Rows lie in a file (data_writer_file) from position on, one behind the other. */
+typedef tarn_code (*data_writer_placed)(void *ctx, const tarn_batch *rows, int32_t file,
+                                        int64_t position, tarn_error *err);
 
 typedef struct data_writer_options {
     const tarn_metadata
@@ -40,6 +46,12 @@ typedef struct data_writer_options {
     /* Rows keep the order in which they were written, so that data_writer_locate is possible; else
      * rows of a file are sorted where the table has a sort order. */
     bool keep_order;
+    /* Rows of a table with a sort order are sorted also where they are to be located: they are held
+     * until the close, and data_writer_locate gives their numbers (DATA_HELD). placed (may be NULL)
+     * hears where those went that were not dropped. Stands above keep_order. */
+    bool hold;
+    data_writer_placed placed;
+    void *placed_ctx;
     int64_t target_bytes; /* of a file; 0: as the properties say */
 } data_writer_options;
 
@@ -59,9 +71,10 @@ typedef struct write_result {
 
 /* Where a row was put: files are numbered in the order in which the writer began them. */
 typedef struct row_location {
-    int32_t file; /* data_writer_file */
-    int64_t position;
+    int32_t file;     /* data_writer_file; DATA_HELD */
+    int64_t position; /* in it; DATA_HELD: the row's number */
 } row_location;
+#define DATA_HELD (-1) /* in none yet: for data_writer_drop */
 
 typedef struct data_writer data_writer;
 tarn_code data_writer_new(tarn_env *env, tarn_store *store, const data_writer_options *options,
@@ -69,9 +82,11 @@ tarn_code data_writer_new(tarn_env *env, tarn_store *store, const data_writer_op
 /* A batch of the current schema's rows. Required columns are checked (INVALID names the column, and
  * nothing is taken). After any other failure every later call but free fails with the same code. */
 tarn_code data_writer_write(data_writer *w, const tarn_batch *batch, tarn_error *err) TARN_MUST_USE;
-/* The same, and says where each row went (out: one a row). Needs keep_order. */
+/* The same, and says where each row went (out: one a row). Needs keep_order or hold. */
 tarn_code data_writer_locate(data_writer *w, const tarn_batch *batch, row_location *out,
                              tarn_error *err) TARN_MUST_USE;
+/* The row that is held under this number will be in no file. */
+tarn_code data_writer_drop(data_writer *w, int64_t number, tarn_error *err) TARN_MUST_USE;
 /* Path, spec and partition of a file by number, also of one that is not finished; valid until the
  * close after the next. */
 const tarn_file *data_writer_file(const data_writer *w, int32_t number);

@@ -250,7 +250,7 @@ static void test_writer_abandoned(void **state) {
 
 /* What a row of a read file says; v is the row's own number. */
 static void check_located(writer_case *c, const write_result *result, const row_location *where,
-                          int64_t rows, const data_writer *w) {
+                          int64_t rows, int64_t kept, const data_writer *w) {
     int64_t seen = 0;
     for (int32_t i = 0; i < result->n_files; i++) {
         tarn_buf text;
@@ -275,22 +275,22 @@ static void check_located(writer_case *c, const write_result *result, const row_
         assert_int_equal(position, result->files[i].record_count);
         buf_release(&text);
     }
-    assert_int_equal(seen, rows);
+    assert_int_equal(seen, kept);
 }
 
 static tarn_code make_numbered(writer_case *c, int64_t first, int rows, int parts, uint64_t *seed,
-                               tarn_batch *out) {
+                               tarn_batch *out, tarn_error *e) {
     tarn_code code = TARN_OK;
     tarn_builder b;
-    TRY(builder_init(&b, c->env, metadata_schema(c->metadata)->root, &err));
+    TRY(builder_init(&b, c->env, metadata_schema(c->metadata)->root, e));
     for (int64_t i = first; i < first + rows; i++) {
         int32_t p = (int32_t)(next_random(seed) % (uint64_t)parts);
-        TRY(builder_fixed(&b.children[0], &p, &err));
-        TRY(builder_fixed(&b.children[1], &i, &err));
-        TRY(builder_bytes(&b.children[2], STR("text that takes room in the file"), &err));
-        TRY(builder_close(&b, &err));
+        TRY(builder_fixed(&b.children[0], &p, e));
+        TRY(builder_fixed(&b.children[1], &i, e));
+        TRY(builder_bytes(&b.children[2], STR("text that takes room in the file"), e));
+        TRY(builder_close(&b, e));
     }
-    TRY(builder_finish_batch(&b, out, &err));
+    TRY(builder_finish_batch(&b, out, e));
 done:
     builder_release(&b);
     return code;
@@ -317,14 +317,14 @@ static void locating(const char *format, int32_t max_open, size_t memory_bytes) 
             int parts = row % 5 == 0 ? 1 : 9;
             n = (int64_t)(next_random(&seed) % 3000) + 1;
             n = n < ROWS - row ? n : ROWS - row;
-            assert_ok(make_numbered(&c, row, (int)n, parts, &seed, &batch));
+            assert_ok(make_numbered(&c, row, (int)n, parts, &seed, &batch, &err));
             assert_ok(data_writer_locate(w, &batch, where + row, &err));
             const tarn_file *file = data_writer_file(w, where[row].file);
             assert_true(str_starts_with(file->path, STR("/t/data/p=")));
             batch_release(&batch);
         }
         assert_ok(data_writer_close(w, &c.arena, &result, &err));
-        check_located(&c, &result, where, ROWS, w);
+        check_located(&c, &result, where, ROWS, ROWS, w);
         assert_true(result.n_files > 9);
     }
     data_writer_free(w);
@@ -351,7 +351,7 @@ static void test_writer_locate_needs_order(void **state) {
     uint64_t seed = 8;
     assert_ok(open_case(&c, env, SCHEMA, "p", "parquet", "20000", &err));
     assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
-    assert_ok(make_numbered(&c, 0, 10, 2, &seed, &batch));
+    assert_ok(make_numbered(&c, 0, 10, 2, &seed, &batch, &err));
     assert_code(data_writer_locate(w, &batch, where, &err), TARN_INTERNAL);
     batch_release(&batch);
     data_writer_free(w);
@@ -526,7 +526,7 @@ static void test_writer_sorted_input(void **state) {
     assert_ok(data_writer_new(env, c.store, &c.options, &w, &err));
     for (int64_t row = 0; row < 300000; row += 10000) {
         tarn_batch batch;
-        assert_ok(make_numbered(&c, row, 10000, 9, &seed, &batch));
+        assert_ok(make_numbered(&c, row, 10000, 9, &seed, &batch, &err));
         assert_ok(data_writer_write(w, &batch, &err));
         batch_release(&batch);
     }
@@ -536,6 +536,120 @@ static void test_writer_sorted_input(void **state) {
     data_writer_free(w);
     close_case(&c);
     test_env_done(env);
+}
+
+/* ---- held rows ---- */
+
+static tarn_code hear_place(void *ctx, const tarn_batch *rows, int32_t file, int64_t position,
+                            tarn_error *e) {
+    row_location *where = ctx;
+    tarn_view v;
+    (void)e;
+    assert_int_equal(rows->array.n_children, 3);
+    view_column(rows, 1, &v);
+    for (int64_t i = 0; i < v.length; i++) {
+        where[((const int64_t *)v.values)[i]] = (row_location){file, position + i};
+    }
+    return TARN_OK;
+}
+
+/* Rows have numbers while they are held, of which some are dropped, soon or late; the others are
+ * said to be where they are read, in sorted files. Without an order they are located at once. */
+static tarn_code hold_rows(writer_case *c, const table_shape *shape, bool check, tarn_error *e) {
+    enum { ROWS = 12000 };
+    tarn_code code = TARN_OK;
+    data_writer *w = NULL;
+    write_result result;
+    tarn_batch batch = {0};
+    uint64_t seed = 13;
+    row_location *where = test_calloc(ROWS, sizeof *where);
+    row_location *at = test_malloc(ROWS * sizeof *at);
+    c->options.hold = true;
+    c->options.placed = hear_place;
+    c->options.placed_ctx = where;
+    TRY(data_writer_new(c->env, c->store, &c->options, &w, e));
+    for (int round = 0; round < 2; round++) { /* numbers go on after a close */
+        int64_t dropped = 0;
+        for (int64_t row = 0, n = 1000; row < ROWS; row += n) {
+            TRY(make_numbered(c, row, (int)n, 5, &seed, &batch, e));
+            TRY(data_writer_locate(w, &batch, at, e));
+            batch_release(&batch);
+            for (int64_t i = 0; i < n && shape->order != NULL; i++) {
+                assert_int_equal(at[i].file, DATA_HELD);
+                assert_int_equal(at[i].position, round * ROWS + row + i);
+            }
+            for (int64_t i = row / 2; shape->order != NULL && i < row / 2 + n / 2; i += 3) {
+                TRY(data_writer_drop(w, round * ROWS + i, e));
+                dropped++;
+            }
+            if (shape->order == NULL) {
+                memcpy(where + row, at, (size_t)n * sizeof *at);
+            }
+        }
+        TRY(data_writer_close(w, &c->arena, &result, e));
+        if (!check) { /* reading back takes memory too */
+            continue;
+        }
+        check_located(c, &result, where, ROWS, ROWS - dropped, w);
+        for (int32_t i = 0; i < result.n_files; i++) {
+            assert_int_equal(result.files[i].sort_order_id, shape->order != NULL ? 1 : 0);
+        }
+    }
+done:
+    batch_release(&batch);
+    data_writer_free(w);
+    test_free(where);
+    test_free(at);
+    return code;
+}
+
+static void holding(const char *order, const char *target, size_t memory_bytes) {
+    tarn_env *env = test_env();
+    writer_case c;
+    const table_shape shape = {
+        .schema = SCHEMA,
+        .by = "p",
+        .order = order,
+        .properties = {{STR("write.target-file-size-bytes"), str_of(target)}},
+        .n_properties = 1};
+    assert_ok(case_open(&c, env, &shape, &err));
+    c.options.memory_bytes = memory_bytes;
+    assert_ok(hold_rows(&c, &shape, true, &err));
+    close_case(&c);
+    test_env_done(env);
+}
+
+static void test_writer_holds(void **state) {
+    (void)state;
+    holding("bucket(7, v), v desc", "1000000", 0);
+    holding("v desc", "10000", 0);
+    holding("v", "20000", 100000);
+    holding("bucket(7, v), v desc", "10000", 50000);
+    holding(NULL, "20000", 100000);
+}
+
+static void test_writer_holds_memory(void **state) {
+    (void)state;
+    const table_shape shape = {.schema = SCHEMA, .by = "p", .order = "v desc"};
+    for (uint64_t k = 1;; k += test_every() ? 1 : 1 + k % 151) {
+        fail_alloc plan;
+        writer_case c;
+        tarn_error e = TARN_ERROR_INIT;
+        tarn_env *env = fail_alloc_env(&plan, 0);
+        assert_ok(case_open(&c, env, &shape, &err));
+        atomic_store(&plan.count, 0);
+        plan.fail_at = k;
+        c.options.memory_bytes = 400000;
+        tarn_code code = hold_rows(&c, &shape, false, &e);
+        bool failed = plan.failed;
+        plan.fail_at = 0;
+        assert_int_equal(code, failed ? TARN_NOMEM : TARN_OK);
+        close_case(&c);
+        fail_alloc_done(&plan, env);
+        if (!failed) {
+            break;
+        }
+    }
 }
 
 /* ---- equality delete files ---- */
@@ -630,7 +744,7 @@ static void many_partitions(const char *order, uint64_t most) {
     assert_ok(data_writer_new(env, store, &c.options, &w, &err));
     for (int round = 0; round < 2; round++) {
         tarn_batch batch;
-        assert_ok(make_numbered(&c, 0, 20000, 10000, &seed, &batch));
+        assert_ok(make_numbered(&c, 0, 20000, 10000, &seed, &batch, &err));
         assert_ok(data_writer_write(w, &batch, &err));
         batch_release(&batch);
     }
@@ -772,6 +886,8 @@ int main(void) {
         cmocka_unit_test(test_writer_sorts),
         cmocka_unit_test(test_writer_sort_disk),
         cmocka_unit_test(test_writer_sorted_input),
+        cmocka_unit_test(test_writer_holds),
+        cmocka_unit_test(test_writer_holds_memory),
         cmocka_unit_test(test_writer_equality),
         cmocka_unit_test(test_writer_many_partitions),
     };
