@@ -19,6 +19,7 @@ import time
 
 import harness
 from harness import Workshop, case, equal, must_refuse
+from test_ingest_away import Service
 
 STEPS = int(os.environ.get("BALANCE_STEPS", "6"))
 SEED = int(os.environ.get("BALANCE_SEED", "1"))
@@ -149,6 +150,32 @@ def in_group(fn, partitions=4):
         finally:
             members.close()
             mock.close()
+
+
+def away(shop, mock, members):
+    """The service of the catalog is killed under two members, and under a stream of another group's, and comes back."""
+    create(shop)
+    shop.tarn("create", "ns.u", "id long")
+    with Service(shop) as service:
+        at = {"TARN_CATALOG": service.url}
+        mock.produce(50)
+        both = [members.follow(env=at), members.follow(env=at)]
+        alone = subprocess.Popen([harness.binary(), "ingest", "ns.u", mock.url, "--follow", "--state", "st", "--checkpoint-interval", "200ms"],
+                                 cwd=shop.folder, stderr=subprocess.PIPE, text=True, env={**os.environ, **at})
+        members.running.append(alone)
+        seen = lambda: (len(ids(shop)), len(shop.pyiceberg_rows("ns.u")))
+        until(lambda: seen() == (mock.sent, mock.sent))
+        service.kill()
+        mock.produce(50)
+        until(lambda: all("the catalog is away" in members.heard(process) for process in both[:1] + [alone]) or
+              all("the catalog is away" in members.heard(process) for process in both[1:] + [alone]))
+        service.start()
+        mock.produce(50)
+        until(lambda: seen() == (mock.sent, mock.sent))
+        for process in both + [alone]:
+            members.stop(process)
+        equal(ids(shop), list(range(mock.sent)))
+        equal(sorted(row["id"] for row in shop.pyiceberg_rows("ns.u")), list(range(mock.sent)))
 
 
 def rows_said(said):
@@ -318,7 +345,7 @@ def refusals(shop, mock, members):
     must_refuse(shop.tarn("ingest", "ns.p", mock.url, "--upsert", *SETTINGS, check=False), "index of keys", "equality")
 
 
-CASES = [refusals, shared, zombie, rejects, latest, expired, chance, chance_again, chance_upsert]
+CASES = [refusals, shared, zombie, rejects, latest, expired, away, chance, chance_again, chance_upsert]
 
 
 def main():
