@@ -93,9 +93,8 @@ done:
     return code;
 }
 
-static tarn_code identify(source_input *in, tarn_error *err) {
-    tarn_code code =
-        look_at_file(in->setup->env, in->file, CHECK_BYTES, &in->size, &in->check, err);
+static tarn_code identify(source_input *in, const char *path, tarn_error *err) {
+    tarn_code code = look_at_file(in->setup->env, path, CHECK_BYTES, &in->size, &in->check, err);
     in->check_len = in->size < CHECK_BYTES ? in->size : CHECK_BYTES;
     return code;
 }
@@ -299,15 +298,15 @@ static tarn_code check_followed(source_input *in, const char *path, tarn_error *
                          path, (long long)in->at.bytes);
 }
 
-static tarn_code open_followed(source_input *in, file_kind kind, tarn_error *err) {
+static tarn_code open_followed(source_input *in, const char *path, file_kind kind,
+                               tarn_error *err) {
     tarn_code code = TARN_OK;
     store_tail *tail = NULL;
     byte_feed *feed = NULL;
-    const char *path;
-    TRY(find_followed(in, &path, err));
     TRY(check_followed(in, path, err));
     TRY(store_tail_open(in->setup->env, path, in->file, &tail, err));
-    in->inode = store_tail_inode(tail);
+    in->who = store_tail_who(tail);
+    in->inode = in->who.inode;
     TRY(feed_tail(in->setup->env, in->file, tail, in->at.head_bytes, in->at.bytes, &feed, err));
     tail = NULL;
     code = open_pieces(in, feed, kind, err);
@@ -341,15 +340,21 @@ done:
     return code;
 }
 
+/* A followed file that was renamed and has no successor yet. */
+static bool is_absent(const source_input *in) {
+    return in->setup->follow && in->kind == INPUT_FILE && in->inode == 0 &&
+           store_inode_of(in->path) == 0;
+}
+
 /* *read_first: the head of a file decides its kind. */
-static tarn_code kind_of_file(source_input *in, file_kind *kind, codec_kind *codec,
-                              tarn_error *err) {
+static tarn_code kind_of_file(source_input *in, const char *path, file_kind *kind,
+                              codec_kind *codec, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_store *store = NULL;
     io_source *source = NULL;
     char bytes[64];
-    TRY(store_for_location(in->setup->env, str_of(in->file), &store, err));
-    TRY(store_open(store, str_of(in->file), -1, &source, err));
+    TRY(store_for_location(in->setup->env, str_of(path), &store, err));
+    TRY(store_open(store, str_of(path), -1, &source, err));
     size_t len = source->size_bytes < 64 ? (size_t)source->size_bytes : 64;
     TRY(io_read_at(source, 0, bytes, len, err));
     TRY(file_kind_choose(str_of(in->file), &in->setup->file, str_make(bytes, len), kind, codec,
@@ -401,17 +406,24 @@ static tarn_code open_file(source_input *in, tarn_error *err) {
     codec_kind codec;
     file_request q;
     bool followed = s->follow && in->kind == INPUT_FILE;
+    const char *path = in->file; /* where what has, or had, its name lies now */
     in->from_bytes = in->at.bytes;
+    if (followed) {
+        TRY(find_followed(in, &path, err));
+        if (is_absent(in) && in->at.bytes == 0) {
+            return TARN_OK;
+        }
+    }
     if (in->check_len > 0 && !followed) {
         TRY(check_again(in, err));
     } else if (in->check_len == 0) {
-        TRY(identify(in, err));
+        TRY(identify(in, path, err));
     }
     if (followed && in->size == 0 && s->file.format == NULL &&
         !file_kind_by_name(str_of(in->file), &kind, &codec)) {
         return TARN_OK; /* its first lines say what it holds */
     }
-    TRY(kind_of_file(in, &kind, &codec, err));
+    TRY(kind_of_file(in, path, &kind, &codec, err));
     bool text = kind == FILE_NDJSON || kind == FILE_CSV;
     if (followed && (!text || codec != CODEC_NONE)) {
         return err_set(err, TARN_INVALID,
@@ -419,7 +431,7 @@ static tarn_code open_file(source_input *in, tarn_error *err) {
                        in->file);
     }
     if (followed) {
-        return open_followed(in, kind, err);
+        return open_followed(in, path, kind, err);
     }
     if (text && s->grow) {
         return open_growing(in, kind, codec, err);
@@ -512,20 +524,16 @@ static tarn_code end_file(source_input *in, tarn_error *err) {
     if (code != TARN_OK) {
         return code;
     }
-    if (in->kind == INPUT_FOLDER || again) { /* the next file, or the one that has the name now */
+    if (in->kind == INPUT_FOLDER || again) { /* the next file, or the one that got the name next */
+        uint64_t next = again ? store_inode_after(in->path, &in->who) : 0;
         forget_file(in);
+        in->inode = next;
     } else {
         close_file(in);
         in->done_bytes += in->size > 0 ? in->size : 0;
         in->done = true;
     }
     return TARN_OK;
-}
-
-/* A followed file that was renamed and has no successor yet. */
-static bool is_absent(const source_input *in) {
-    return in->setup->follow && in->kind == INPUT_FILE && in->inode == 0 &&
-           store_inode_of(in->path) == 0;
 }
 
 /* Whoever gave another input that begins with all of the one before should know. */

@@ -72,6 +72,7 @@ typedef struct source_input {
     int64_t check_len;     /* bytes at its front, whose hash is check */
     uint64_t check;
     uint64_t inode;        /* of a followed file */
+    store_tail_id who;     /* of the one that is open, or was */
     const tarn_type *root; /* of pieces, as setup knows it already */
     int64_t done_bytes;    /* of files read before */
     int64_t taken_bytes;   /* read by this process from files that are closed */

@@ -17,14 +17,24 @@ void store_tail_seek(store_tail *tail, int64_t at);
  * cut shorter. */
 tarn_code store_tail_read(store_tail *tail, void *dst, size_t cap, int64_t timeout_ms, size_t *got,
                           bool *ended, tarn_error *err) TARN_MUST_USE;
-uint64_t store_tail_inode(const store_tail *tail);
+typedef struct store_tail_id {
+    uint64_t inode; /* 0: none */
+    int64_t born_ns,
+        written_ns; /* written: as it was opened. born 0: the file system does not say */
+} store_tail_id;
+store_tail_id store_tail_who(const store_tail *tail);
 void store_tail_close(store_tail *tail); /* takes NULL */
 
 /* Whether path is a folder. */
 bool store_is_folder(const char *path);
 /* The identity of a regular file; 0: there is none. */
 uint64_t store_inode_of(const char *path);
-/* The name, beside path, of the file with this identity, into name; false: there is none. */
+/* The name, beside path or what it links to, of the file with this identity, into name; false:
+ * there is none. */
 bool store_find_inode(const char *path, uint64_t inode, char *name, size_t cap);
+/* path has another file by now: the identity of the one to read after this one. That is path's
+ * unless it was rotated more than once: files with its name and a number or date, that came after
+ * the one that was read and hold something, come first. 0: there is none. */
+uint64_t store_inode_after(const char *path, const store_tail_id *read);
 
 #endif

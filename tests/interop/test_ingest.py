@@ -160,6 +160,70 @@ def follow():
         equal(sorted(r["id"] for r in shop.cat("ns.t").rows), list(range(11)))
 
 
+def rotated_and_rotated():
+    """A followed file that is rotated more than once between two looks, or was cut before, is read to its end, and so are those between."""
+    def rotate(shop, log, by_date):
+        """As logrotate does it: numbers move up, dates are added."""
+        if by_date:
+            os.rename(shop.path(log), shop.path("%s-20260101-%d" % (log, len(os.listdir(shop.folder)))))
+            return
+        n = 1
+        while os.path.exists(shop.path("%s.%d" % (log, n))):
+            n += 1
+        for i in range(n, 0, -1):
+            os.rename(shop.path("%s.%d" % (log, i - 1) if i > 1 else log), shop.path("%s.%d" % (log, i)))
+
+    for stopped, cut, link, by_date in ((True, False, False, False), (True, True, False, True), (False, False, False, True), (False, True, True, False),
+                                        (True, False, True, False)):
+        with Workshop() as shop:
+            shop.tarn("create", "ns.t", "id long")
+            n = 0
+
+            def more(count=3):
+                nonlocal n
+                write(shop, log, lines({"id": i} for i in range(n, n + count)), "a")
+                n += count
+                time.sleep(0.02)  # file systems tell times by ticks
+
+            log = "app.log"
+            write(shop, log + ".1", lines([{"id": 1000}]))  # of before
+            write(shop, log + ".gz", "no rows")
+            write(shop, log + "-notes", "no rows")
+            time.sleep(0.02)
+            if link:
+                os.mkdir(shop.path("d"))
+                log = "d/app.log"
+                write(shop, log, "")
+                os.symlink("d/app.log", shop.path("app.log"))
+            command = [harness.binary(), "ingest", "ns.t", "app.log", "--format", "ndjson", "--follow", "--state", "st", "--checkpoint-interval", "100ms"]
+            start = lambda: subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
+            ids = lambda: [r["id"] for r in shop.cat("ns.t").rows]
+            more(10)
+            process = start()
+            eventually(lambda: len(ids()) == n, 60)
+            if cut:
+                write(shop, log, "")
+                time.sleep(0.5)
+                more()
+                eventually(lambda: len(ids()) == n, 60)
+            if stopped:
+                process.send_signal(signal.SIGINT)
+                equal((process.communicate(timeout=60)[1].count("error"), process.returncode), (0, 0))
+            else:
+                process.send_signal(signal.SIGSTOP)  # its looks are far apart
+            more()
+            for _ in range(3):
+                rotate(shop, log, by_date)
+                more()
+            process.send_signal(signal.SIGCONT)
+            process = start() if stopped else process
+            eventually(lambda: process.poll() is not None or len(ids()) >= n, 60)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=60)[1]
+            equal(process.returncode, 0)
+            equal(sorted(ids()), list(range(n)))
+
+
 def a_slow_pipe_is_committed_meanwhile():
     with Workshop() as shop:
         process = subprocess.Popen([harness.binary(), "ingest", "ns.t", "-", "--format", "ndjson", "--create", "--checkpoint-interval", "100ms"],
@@ -681,7 +745,7 @@ def branches():
             must_refuse(shop.tarn("ingest", "ns.t", "b.ndjson", *options, check=False), "branch b no longer holds checkpoint 1")
 
 
-CASES = [change_streams, branches, upserts, evolve_everywhere, killed_and_started_again, follow, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
+CASES = [change_streams, branches, upserts, evolve_everywhere, killed_and_started_again, follow, rotated_and_rotated, a_slow_pipe_is_committed_meanwhile, evolve, metrics_and_log,
          changes_are_counted_as_they_came, bad_input, rows_without_their_key, an_absent_broker, a_bad_first_message, kafka, avro_topics]
 
 if __name__ == "__main__":
