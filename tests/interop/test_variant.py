@@ -138,6 +138,7 @@ def damaged_bytes_are_told():
         harness.equal(shop.cat("app.n", "--columns", "id").rows, [{"id": 1}, {"id": 2}])
 
 
+CASES = [json_becomes_variants, names_are_sorted_and_once, duckdb_reads_them, changes_show_them, bad_rows_are_told, damaged_bytes_are_told]
+
 if __name__ == "__main__":
-    sys.exit(harness.run_cases([json_becomes_variants, names_are_sorted_and_once, duckdb_reads_them, changes_show_them,
-                                bad_rows_are_told, damaged_bytes_are_told]))
+    sys.exit(harness.run_cases(CASES))
