@@ -38,7 +38,9 @@ const opt_command changes_command = {
     "Rows come in commit order, deleted ones first, with the columns _change_type (INSERT, DELETE, "
     "UPDATE_BEFORE,\nUPDATE_AFTER), _change_ordinal and _commit_snapshot_id. Rows that a commit "
     "only "
-    "moved to other files are left out,\nand so are commits that replace files.\n\nExamples:\n"
+    "moved to other files are left out,\nand so are commits that replace files. Where a table's "
+    "first snapshots expired, --from names one that is left; --net without it tells the rows of "
+    "now as inserted.\n\nExamples:\n"
     "  tarn changes app.users --from 3051729675574597004\n"
     "  tarn changes app.users --from 3051729675574597004 --net --key id\n"
     "  tarn changes app.users --where \"_change_type = 'DELETE'\" --columns id,_commit_snapshot_id",
