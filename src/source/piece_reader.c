@@ -109,10 +109,10 @@ static tarn_code set_output(piece_reader *r, tarn_error *err) {
                         : project_plan(&r->arena, from, r->output, &options, &r->to_output, err);
 }
 
-static tarn_code memory_stream(piece_reader *r, size_t from, io_stream **out, tarn_error *err) {
+static tarn_code memory_stream(piece_reader *r, const tarn_buf *bytes, io_stream **out,
+                               tarn_error *err) {
     io_source *source = NULL;
-    tarn_code code = io_source_memory(r->env, r->feed->name, r->piece.data + from,
-                                      r->piece.len - from, &source, err);
+    tarn_code code = io_source_memory(r->env, r->feed->name, bytes->data, bytes->len, &source, err);
     if (code != TARN_OK) {
         return code;
     }
@@ -123,9 +123,11 @@ static tarn_code memory_stream(piece_reader *r, size_t from, io_stream **out, ta
     return code;
 }
 
-static tarn_code infer_piece(piece_reader *r, const tarn_type **out, tarn_error *err) {
+/* Columns of the first records. */
+static tarn_code infer(piece_reader *r, const tarn_buf *bytes, const tarn_type **out,
+                       tarn_error *err) {
     io_stream *stream = NULL;
-    tarn_code code = memory_stream(r, 0, &stream, err);
+    tarn_code code = memory_stream(r, bytes, &stream, err);
     if (code == TARN_OK) {
         code = text_infer(&r->arena, &stream, &r->request.text, 0, out, err);
     }
@@ -224,12 +226,16 @@ static tarn_code widen_by(piece_reader *r, const json_value *record, const tarn_
     return code;
 }
 
+static bool is_unknown(tarn_str reason) {
+    return reason_has(reason, STR("was not in the schema"));
+}
+
 static tarn_code learn_from(piece_reader *r, tarn_str raw, tarn_str reason, bool *unknown,
                             const tarn_type **root, tarn_error *err) {
     tarn_arena parsed;
     json_value *record;
     tarn_error why = TARN_ERROR_INIT;
-    if (reason_has(reason, STR("was not in the schema"))) {
+    if (is_unknown(reason)) {
         *unknown = true;
         return TARN_OK;
     }
@@ -253,11 +259,40 @@ static tarn_code learn_from(piece_reader *r, tarn_str raw, tarn_str reason, bool
     return code;
 }
 
+/* The piece tells most of its columns, the records that did not fit the rest: they may stand far
+ * behind, or bring a schema of their own. */
+static tarn_code learn_members(piece_reader *r, const tarn_type **root, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    const tarn_type *before = *root;
+    const tarn_type *seen = NULL;
+    const char *at = (const char *)r->held.data;
+    tarn_buf records;
+    buf_init(&records, r->env, 0);
+    TRY(infer(r, &r->piece, &seen, err));
+    TRY(schema_grow(&r->arena, before, seen, root, err));
+    for (size_t i = 0; *root == before && i + sizeof(held_reject) <= r->held_list.len;
+         i += sizeof(held_reject)) {
+        held_reject one;
+        memcpy(&one, r->held_list.data + i, sizeof one);
+        if (is_unknown(str_make(at + one.raw_len, one.reason_len))) {
+            TRY(buf_append_str(&records, str_make(at, one.raw_len), err));
+            TRY(buf_append(&records, "\n", 1, err));
+        }
+        at += one.raw_len + one.reason_len;
+    }
+    if (records.len > 0) {
+        TRY(infer(r, &records, &seen, err));
+        TRY(schema_grow(&r->arena, before, seen, root, err));
+    }
+done:
+    buf_release(&records);
+    return code;
+}
+
 /* *grown: the held records taught something; root is new. */
 static tarn_code learn(piece_reader *r, bool *grown, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_type *root = r->root;
-    const tarn_type *seen = NULL;
     bool unknown = false;
     const char *at = (const char *)r->held.data;
     for (size_t i = 0; i + sizeof(held_reject) <= r->held_list.len; i += sizeof(held_reject)) {
@@ -268,8 +303,7 @@ static tarn_code learn(piece_reader *r, bool *grown, tarn_error *err) {
         at += one.raw_len + one.reason_len;
     }
     if (unknown) {
-        TRY(infer_piece(r, &seen, err));
-        TRY(schema_grow(&r->arena, root, seen, &root, err));
+        TRY(learn_members(r, &root, err));
     }
     *grown = root != r->root;
     if (*grown) {
@@ -296,7 +330,7 @@ static tarn_code open_piece(piece_reader *r, tarn_error *err) {
     options.reject = hold_reject;
     options.reject_ctx = r;
     r->begun = r->at;
-    TRY(memory_stream(r, 0, &stream, err));
+    TRY(memory_stream(r, &r->piece, &stream, err));
     TRY(text_reader_open(r->env, stream, r->root, &options, &r->text, err));
     stream = NULL;
     if (r->output == NULL) {
@@ -315,7 +349,7 @@ static tarn_code guess_root(piece_reader *r, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_type *root = NULL;
     tarn_error why = TARN_ERROR_INIT;
-    code = infer_piece(r, &root, &why);
+    code = infer(r, &r->piece, &root, &why);
     if (code != TARN_OK && (code != TARN_INVALID || r->request.text.kind == TEXT_CSV)) {
         if (err != NULL) {
             *err = why;
@@ -336,7 +370,7 @@ static tarn_code grow_by_header(piece_reader *r, tarn_error *err) {
     tarn_code code = TARN_OK;
     const tarn_type *seen = NULL;
     const tarn_type *root = r->root;
-    TRY(infer_piece(r, &seen, err));
+    TRY(infer(r, &r->piece, &seen, err));
     TRY(schema_grow(&r->arena, root, seen, &root, err));
     code = root != r->root ? set_root(r, root, err) : TARN_OK;
 done:

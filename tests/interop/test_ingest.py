@@ -294,6 +294,27 @@ def evolve_everywhere():
         shop.tarn("ingest", "ns.c", "e.ndjson", "--evolve")
         equal([(r["a.b"], r["s"]) for r in shop.cat("ns.c", "--where", "v = 1 and s is not null").rows],
               [(1, {"x": 1, "c.d": None}), (big, {"x": None, "c.d": {"e.f": 1}})])
+        # far behind in a file, and in envelopes with schemas, the first of which lacks them
+        write(shop, "g.ndjson", lines({"id": i} for i in range(30000)) + lines([{"id": -1, "late": {"x": 1}}]) + lines([{"id": -2, "later": [1]}]))
+        shop.tarn("create", "ns.g", "id long")
+        shop.tarn("ingest", "ns.g", "g.ndjson", "--evolve")
+        equal(table(shop, "ns.g", "--where", "id <= 0"), [{"id": -2, "late": None, "later": [1]}, {"id": -1, "late": {"x": 1}, "later": None},
+                                                          {"id": 0, "late": None, "later": None}])
+
+        def envelope(row, **fields):
+            row_type = {"type": "struct", "optional": True,
+                        "fields": [dict({"type": of[0], "optional": of[1], "field": name}, **(of[2] if len(of) > 2 else {})) for name, of in fields.items()]}
+            said = {"type": "struct", "fields": [dict(row_type, field="before"), dict(row_type, field="after"), {"type": "string", "field": "op"}]}
+            return {"schema": said, "payload": {"before": None, "after": row, "op": "c"}}
+
+        ident, date = ("int32", False), ("int32", True, {"name": "io.debezium.time.Date"})
+        write(shop, "h.ndjson", lines([envelope({"id": 1}, id=ident), envelope({"id": 2, "d": 19000}, id=ident, d=date), envelope({"id": 1}, id=ident),
+                                       envelope({"id": 3, "e": "x"}, id=ident, e=("string", True)), envelope({"id": big}, id=("int64", False))]))
+        for made in ("ns.h", "ns.i"):
+            if made == "ns.h":
+                shop.tarn("create", made, "id int not null", "--identifier", "id")
+            shop.tarn("ingest", made, "h.ndjson", "--create", "--format", "debezium-json", "--key", "id", "--deletes", "equality", "--evolve")
+            equal([(r["id"], r["d"], r["e"]) for r in table(shop, made)][-3:], [(2, "2022-01-08", None), (3, None, "x"), (big, None, None)])
         # keys of maps never change
         write(shop, "d.ndjson", lines([{"k": {"keys": [big], "values": [1]}}]))
         must_refuse(shop.tarn("ingest", "ns.t", "d.ndjson", "--evolve", check=False), "line 1", "out of the range of an int")
