@@ -15,10 +15,15 @@ static const char *missing_type(reply_subject subject) {
                                                                    : "NotFoundException";
 }
 
-static error_shape shape_of(reply_subject subject, tarn_code code, const tarn_error *error) {
-    if (code == TARN_IO && err_is_away(error)) { /* what is behind the service; nothing was done */
-        return (error_shape){503, "ServiceUnavailableException"};
-    }
+/* What is behind the service is away, and nothing was done: it may be asked again. Of changes other
+ * than commits an answer may have been lost. */
+static bool is_unavailable(const service_request *r, reply_subject subject, tarn_code code,
+                           const tarn_error *error) {
+    bool reads = strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
+    return code == TARN_IO && err_is_away(error) && (reads || subject == REPLY_COMMIT);
+}
+
+static error_shape shape_of(reply_subject subject, tarn_code code) {
     switch (code) {
     case TARN_INVALID:
         return (error_shape){400, "BadRequestException"};
@@ -71,7 +76,9 @@ void reply_refuse(service_request *r, service_reply *reply, int status, const ch
 
 void reply_error(service_request *r, service_reply *reply, reply_subject subject, tarn_code code,
                  const tarn_error *error) {
-    error_shape shape = shape_of(subject, code, error);
+    error_shape shape = is_unavailable(r, subject, code, error)
+                            ? (error_shape){503, "ServiceUnavailableException"}
+                            : shape_of(subject, code);
     char text[sizeof error->message + sizeof error->detail + 8];
     snprintf(text, sizeof text, error->detail[0] != '\0' ? "%s (%s)" : "%s", error->message,
              error->detail);
