@@ -71,10 +71,13 @@ class Job:
         self.kind, self.deletes = kind, deletes
         self.events = INPUTS[kind](random.Random(SEED))
         self.wanted = meaning(kind, self.events)
+        self.sorted = random.Random("%d %s %s" % (SEED, kind, deletes)).random() < 0.5
         self.calls = None
 
     def options(self):
         out = ["ingest", "ns.t", "in.ndjson", "--create", "--schema", SCHEMA, "--state", "state", "--checkpoint-rows", str(STEP), "-q"]
+        if self.sorted:
+            out += ["--sort-by", "n desc, id"]
         if self.kind != "append":
             out += ["--key", "id", "--deletes", self.deletes]
             out += ["--property", "format-version=%d" % (3 if self.deletes == "vector" else 2)]
