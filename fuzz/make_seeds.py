@@ -266,6 +266,8 @@ def make_text():
         '{"m": "00ff", "n": "01020304", "j": "12:30:00.000001", "i": "2024-01-01T00:00:00+00:00"}\n')
     put("ndjson", "bad", '{"a": 1}\n{"a": "x"}\n{"a": 99999999999}\n{"zz": 1}\n{"a": 1\n[1]\n{"c": "\xff"}\n'.encode("latin-1"))
     put("ndjson", "escapes", '{"c": "\\u00e9\\ud83d\\ude00\\t\\\\", "e": 1e39, "d": "NaN"}\r\n{"c": "no newline at the end"}')
+    put("ndjson", "variants", '{"v": {"b": [1, 2.50, 1e9, "\\u00e9"], "a": {}}}\n{"v": -128}\n{"v": null}\n{"v": {"a": 1, "a": 2}}\n{"v": [1e400]}\n')
+    put("csv", "variants", 'a,v\n1,"{""a"":[1,true]}"\n2,\n3,"""x"""\n4,x\n')
     put("csv", "kinds", "a,b,c,d,f,g,h,k\n1,2,x,1.5,true,2024-02-29,2024-01-01T00:00:00,1.50\n,,,,,,,\n-1,,\"q \"\"q\"\"\",NaN,false,,,-0.01\n")
     put("csv", "quotes", 'c,a\n"two\nlines",1\n"comma, inside",2\r\n"",3\nNA,4\n"open')
     put("csv", "ragged", "a,b,c\n1\n1,2,3,4\nx,2,3\n")

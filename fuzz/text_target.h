@@ -13,7 +13,7 @@
 static const char text_schema[] =
     "struct<a: int, b: long, c: string, d: double, e: float, f: boolean, g: date, h: timestamp, "
     "i: timestamptz, j: time, k: decimal(9, 2), l: uuid, m: binary, n: fixed[4], s: struct<x: int, "
-    "y: string>, t: list<int>>";
+    "y: string>, t: list<int>, v: variant>";
 
 static inline tarn_code skip_record(void *ctx, int64_t line, tarn_str raw, tarn_str reason,
                                     tarn_error *err) {

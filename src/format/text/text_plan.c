@@ -94,7 +94,8 @@ static tarn_code fit_node(text_plan *plan, text_node *node, const tarn_type *typ
     node->type = type;
     node->kind = type->kind;
     node->n_children = type_is_nested(type) ? type->n_fields : 0;
-    if (node->n_children == 0) {
+    if (node->n_children == 0 &&
+        type->kind != TARN_STRUCT) { /* an empty struct still has members */
         return TARN_OK;
     }
     if (depth > LIMIT_NESTING) {

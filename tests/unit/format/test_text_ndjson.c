@@ -154,6 +154,17 @@ static void bytes_and_booleans(void **state) {
         "8: column t: a boolean was found, not boolean: trub\n");
 }
 
+/* What is inferred from {} has no fields; a later record may name some. */
+static void a_struct_of_no_fields(void **state) {
+    (void)state;
+    static const char text[] = "{\"s\":{},\"a\":1}\n{\"s\":{\"x\":1},\"a\":2}\n{\"a\":3}\n";
+    check("struct<a: int, s: struct<>>", text, "{\"a\":1,\"s\":{}}\n{\"a\":3,\"s\":null}\n",
+          "2: column s: member x was not in the schema\n");
+    text_case_check("struct<a: int, s: struct<>>", text,
+                    (text_options){.kind = TEXT_NDJSON, .ignore_unknown = true},
+                    "{\"a\":1,\"s\":{}}\n{\"a\":2,\"s\":{}}\n{\"a\":3,\"s\":null}\n", "");
+}
+
 /* Also nested ones, and in a column that may have no null. */
 static void variants_are_any_json(void **state) {
     (void)state;
@@ -419,6 +430,7 @@ int main(void) {
         cmocka_unit_test(bytes_and_booleans),
         cmocka_unit_test(nested_values),
         cmocka_unit_test(variants_are_any_json),
+        cmocka_unit_test(a_struct_of_no_fields),
         cmocka_unit_test(years_of_any_length),
         cmocka_unit_test(keys_of_any_type),
         cmocka_unit_test(large_maps),

@@ -10,24 +10,25 @@
 static const char schema[] =
     "struct<a: boolean, b: int, c: long, d: float, e: double, f: decimal(9, 2), g: date, "
     "h: time, i: timestamp, j: timestamptz, m: string, n: uuid, o: fixed[2], p: binary, "
-    "q: struct<x: int, y: string>, r: list<list<int>>, s: map<string, int>>";
+    "q: struct<x: int, y: string>, r: list<list<int>>, s: map<string, int>, v: variant>";
 
 static const char ndjson[] =
     "{\"a\":true,\"b\":-21,\"c\":922,\"d\":1.5,\"e\":-0.25e1,\"f\":\"-0.01\",\"g\":\"1969-12-31\","
     "\"h\":\"23:59:59.9\",\"i\":\"2013-01-01T10:00:00.5\",\"j\":\"2013-01-01 10:00:00Z\","
     "\"m\":\"q\\\"\\u00e9\xC3\xA9\",\"n\":\"f79c3e09-677c-4bbd-a479-3f349cb785e7\",\"o\":\"00ff\","
-    "\"p\":\"0a\",\"q\":{\"x\":1,\"y\":\"a\"},\"r\":[[1,null],[]],\"s\":{\"k\":1}}\n"
+    "\"p\":\"0a\",\"q\":{\"x\":1,\"y\":\"a\"},\"r\":[[1,null],[]],\"s\":{\"k\":1},"
+    "\"v\":{\"b\":[1,2.5],\"a\":1e9}}\n"
     "{\"m\":null,\"zz\":[{\"k\":[1,2.5]},{\"t\":false}],\"s\":{\"keys\":[\"a\"],\"values\":[2]},"
     "\"b\":7}"
     "\n";
 
 static const char csv[] =
-    "a,b,c,d,e,f,g,h,i,j,m,n,o,p,q,r,s\r\n"
+    "a,b,c,d,e,f,g,h,i,j,m,n,o,p,q,r,s,v\r\n"
     "true,-21,922,1.5,-2.5,-0.01,1969-12-31,23:59:59.9,2013-01-01T10:00:00.5,2013-01-01 10:00:00Z,"
     "\"q\"\"\n,\",f79c3e09-677c-4bbd-a479-3f349cb785e7,00ff,0a,\"{\"\"x\"\":1,\"\"y\"\":\"\"a\"\"}"
     "\","
-    "\"[[1,null],[]]\",{}\r\n"
-    ",7,,,,,,,,,\"\",,,,,,\n";
+    "\"[[1,null],[]]\",{},\"{\"\"a\"\":[1,true]}\"\r\n"
+    ",7,,,,,,,,,\"\",,,,,,,\n";
 
 static tarn_str sample(text_kind kind) {
     return kind == TEXT_CSV ? str_make(csv, sizeof csv - 1) : str_make(ndjson, sizeof ndjson - 1);
