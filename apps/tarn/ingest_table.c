@@ -73,6 +73,7 @@ static tarn_code read_first(ingest *in) {
     const uint8_t *kinds = NULL;
     bool ended = false;
     ingest_fill_source(in, &o);
+    o.grow = ingest_options.evolve;
     o.file.reject = is_read_once(in) ? ingest_on_reject : pass_reject;
     o.file.reject_ctx = in;
     tarn_code code = is_read_once(in) ? ingest_create_rejects(in) : TARN_OK;

@@ -320,6 +320,72 @@ static tarn_code decode(kafka_source *k, tarn_batch *out, tarn_error *err) {
     return kafka_reject(k, k->n_given + 1, raw, str_of(why.message), err);
 }
 
+/* ---- whether rows fit ---- */
+
+/* Of a type, which is the rows' or, of envelopes, their images'. */
+static tarn_code find_misfit(const source_setup *s, const tarn_type *type, tarn_error *err) {
+    tarn_code code = TARN_OK;
+    tarn_arena arena;
+    tarn_projection *plan;
+    project_options options;
+    for (int32_t i = 0; i < type->n_fields && !s->file.ignore_unknown; i++) {
+        tarn_str name = type->fields[i].name;
+        if (type_child(s->root, name) == NULL &&
+            (s->kind_column == NULL || !str_is(name, s->kind_column))) {
+            return err_set(err, TARN_INVALID, "field %.*s was not in the schema", STR_ARG(name));
+        }
+    }
+    memset(&options, 0, sizeof options);
+    options.by_name = true;
+    options.writes = true;
+    options.file = "message";
+    arena_init(&arena, s->env);
+    code = project_plan(&arena, type, s->root, &options, &plan, err);
+    arena_release(&arena);
+    return code;
+}
+
+/* The table was made of the first rows. */
+static tarn_code keep_first(source_setup *s, const tarn_type *type, tarn_error *err) {
+    int32_t next_id = 1;
+    const tarn_type *copy = type_copy(&s->arena, type);
+    s->root = copy != NULL ? type_assign_ids(&s->arena, copy, &next_id) : NULL;
+    return s->root != NULL ? TARN_OK : err_nomem(err);
+}
+
+/* Messages of a schema that came since may have what the table lacks, or other types: they are bad
+ * ones, and the batch goes, unless the schema grows with them. */
+static tarn_code check_fit(kafka_source *k, int64_t before, tarn_batch *batch, tarn_error *err) {
+    source_setup *s = k->setup;
+    kafka_avro *a = k->avro;
+    const tarn_type *type = batch->type;
+    tarn_error why = TARN_ERROR_INIT;
+    if (s->grow) {
+        return TARN_OK;
+    }
+    if (s->avro_envelope) {
+        const tarn_field *image = type_child(type, STR("after"));
+        type = image != NULL ? image->type : type;
+        if (image == NULL || type->kind != TARN_STRUCT) {
+            return TARN_OK;
+        }
+    }
+    if (s->root == NULL) {
+        return keep_first(s, type, err);
+    }
+    tarn_code code = find_misfit(s, type, &why);
+    if (code == TARN_OK || code == TARN_NOMEM) {
+        return code == TARN_OK ? TARN_OK : err_nomem(err);
+    }
+    code = TARN_OK;
+    for (int64_t i = before; i < a->given && code == TARN_OK; i++) {
+        code = kafka_reject(k, k->n_given + i - before + 1, kafka_avro_datum(a, i),
+                            str_of(why.message), err);
+    }
+    batch_release(batch);
+    return code;
+}
+
 /* ---- what rows do ---- */
 
 int32_t kafka_avro_field(const tarn_type *type, tarn_str name) {
@@ -415,6 +481,9 @@ tarn_code kafka_avro_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out,
         }
         int64_t before = a->given;
         TRY(decode(k, &batch, err));
+        if (batch_rows(&batch) > 0) {
+            TRY(check_fit(k, before, &batch, err));
+        }
         if (batch_rows(&batch) > 0 && k->setup->kind_column != NULL) {
             TRY(read_kind_column(k, &batch, err));
         } else if (batch_rows(&batch) > 0 && k->setup->avro_envelope) {

@@ -315,6 +315,13 @@ def evolve_everywhere():
                 shop.tarn("create", made, "id int not null", "--identifier", "id")
             shop.tarn("ingest", made, "h.ndjson", "--create", "--format", "debezium-json", "--key", "id", "--deletes", "equality", "--evolve")
             equal([(r["id"], r["d"], r["e"]) for r in table(shop, made)][-3:], [(2, "2022-01-08", None), (3, None, "x"), (big, None, None)])
+        # a pipe that tells the table's columns, and more of them later
+        rows = [{"id": 1, "x": 1}] * 9 + [{"id": 2, "x": big, "y": {"z": 1}}]
+        shop.tarn("ingest", "ns.p", "-", "--create", "--schema", "id long, x int", "--format", "ndjson", "--evolve", stdin=lines(rows))
+        shop.tarn("ingest", "ns.q", "-", "--create", "--format", "ndjson", "--evolve",
+                  stdin=lines([{"id": i, "v": "v" * 250} for i in range(40000)] + rows[9:]))  # more than is looked at to find columns
+        equal(shop.cat("ns.p", "--where", "y is not null").rows, rows[9:])
+        equal(shop.cat("ns.q", "--where", "y is not null").rows, [{"id": 2, "v": None, "x": big, "y": {"z": 1}}])
         # keys of maps never change
         write(shop, "d.ndjson", lines([{"k": {"keys": [big], "values": [1]}}]))
         must_refuse(shop.tarn("ingest", "ns.t", "d.ndjson", "--evolve", check=False), "line 1", "out of the range of an int")
@@ -621,6 +628,9 @@ AVRO[4]["fields"][0]["type"][1]["fields"][0]["type"] = ["null", "long"]
 for number, fields in ((5, [("id", "long")]), (6, [("id", ["null", "long"])]), (7, [("id", "string")]), (8, [("v", "string")]),
                        (9, [("more", "int"), ("v", "string"), ("id", "long")])):  # of messages' keys
     AVRO[number] = {"type": "record", "name": "Key", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+AVRO[10] = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "string"}]}
+AVRO[11] = json.loads(json.dumps(AVRO[3]))
+AVRO[11]["fields"][0]["type"][1]["fields"] += AVRO[2]["fields"][3:]
 AWAY = {}  # how often a schema is not to be had
 
 
@@ -693,6 +703,19 @@ def avro_from_topics(shop, broker):
     equal([r["id"] for r in table(shop, "ns.c")], [1, 3])
     with open(shop.path("c.bad")) as file:
         equal([json.loads(line)["line"] for line in file], [1, 2])
+    # schemas that the table does not follow: their messages are bad ones, alone
+    produce("e", [wire(1, row(1)), wire(2, row(2, w=1.5)), wire(10, {"id": "x"}), wire(1, row(3))])
+    for made, options, bad, ids in (("e1", ["--rejects", "e1.bad"], [1, 2], [1, 3]), ("e2", ["--ignore-unknown", "--rejects", "e2.bad"], [2], [1, 2, 3])):
+        shop.tarn("ingest", "ns." + made, "kafka://%s/e" % broker, "--create", "--schema", "id long, v string, d date", "--schema-registry", url,
+                  "--format", "avro", *options)
+        equal([r["id"] for r in table(shop, "ns." + made)], ids)
+        with open(shop.path(made + ".bad")) as file:
+            equal([json.loads(line)["line"] for line in file], bad)
+    must_refuse(take("e", "--format", "avro", check=False), "topic e partition 0 offset 1", "field w was not in the schema")
+    produce("f", [wire(3, {"before": None, "after": row(1), "op": "c"}), wire(11, {"before": None, "after": row(2, w=1.5), "op": "c"}),
+                  wire(3, {"before": row(1), "after": None, "op": "d"})])
+    take("f", "--format", "debezium-avro", "--key", "id", "--deletes", "equality", "--on-bad-row", "skip")
+    equal(table(shop, "ns.f"), [])
     deletes_by_key(shop, broker, take)
     server.shutdown()
     # a registry that is gone is waited for like a broker
