@@ -12,6 +12,7 @@ void key_map_init(key_map *m, tarn_env *env, key_index *index, const char *scrat
     m->index = index;
     m->scratch_dir = scratch_dir;
     m->memory_bytes = memory_bytes;
+    m->no_file[0] = m->no_file[1] = -1;
     arena_init(&m->arena, env);
     overlay_init(&m->overlay, env);
     idmap_init(&m->target_of, &m->arena);
@@ -62,7 +63,12 @@ static tarn_code number_for(key_map *m, key_index *index, const key_targets *tar
     tarn_code code = TARN_OK;
     if (target == KEY_DELETED || target == KEY_HELD) {
         tarn_str name = target == KEY_HELD ? STR(HELD_NAME) : STR(DELETED_NAME);
-        return key_index_file_number(index, name, out, err);
+        int32_t *known = &m->no_file[target == KEY_HELD];
+        if (*known < 0) {
+            TRY(key_index_file_number(index, name, known, err));
+        }
+        *out = *known;
+        return TARN_OK;
     }
     TRY(grow_numbers(m, target, err));
     if (m->number_of[target] < 0) {

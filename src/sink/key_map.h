@@ -28,6 +28,7 @@ typedef struct key_map {
     tarn_idmap target_of; /* index number -> target */
     int32_t *number_of;   /* target -> index number, -1: not asked yet */
     int32_t n_numbers;
+    int32_t no_file[2];      /* index numbers of KEY_DELETED and KEY_HELD, -1: not asked yet */
     key_location *locations; /* of one call */
     size_t cap;
 } key_map;
