@@ -30,6 +30,7 @@ another file if rows for it come again.
 |---|---|---|
 | all memory of an env | `memory_bytes` of `tarn_env_options`; no limit unless given | error of kind NOMEM |
 | memory of the files that a sink has open | `memory_bytes` of `tarn_sink_options`, `--memory-mb` of `tarn ingest`; 128 MiB | files are closed early; rows of a table with a sort order wait in a temporary file |
+| files that are done and not committed, some 3 KB of memory each | half of `--memory-mb` and what the batches on their way bring, with `--state`, `--checkpoint-rows` or `--checkpoint-interval`; no limit where all rows are one commit | a checkpoint is made early |
 | rows of a table with a sort order that wait in a temporary file, of one writer | 32 times `write.target-file-size-bytes`, unpacked | files are written of what waits |
 | worker threads | `threads` of `tarn_env_options`, `--threads`; one for each processor | work waits |
 | attempts of a commit, and their time | table properties `commit.retry.num-retries` (20 more), `commit.retry.total-timeout-ms` (30 minutes) | error of kind CONFLICT |

@@ -17,6 +17,8 @@
 #include "commands.h"
 #include "json.h"
 
+#define MEMORY_MB 128 /* where --memory-mb is not said */
+
 typedef struct ingest_choices {
     const char *format, *schema, *partition_by, *sort_by, *identifiers, *null_text, *delimiter,
         *quote, *rejects, *on_bad_row, *branch, *mode, *where, *key, *deletes, *state, *sink_id,

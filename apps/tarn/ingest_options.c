@@ -49,7 +49,8 @@ static const opt_spec INGEST_SPECS[] = {
      "with --state: go on where the table was rolled back, without\nthe rows that were taken back "
      "(default: an error)"},
     {"checkpoint-rows", 0, OPT_NUMBER, &ingest_options.checkpoint_rows, "N",
-     "commit whenever at least N rows are waiting (default: once,\nat the end)"},
+     "commit whenever at least N rows are waiting, or more files\nthan memory has room for "
+     "(default: once, at the end)"},
     {"checkpoint-interval", 0, OPT_TEXT, &ingest_options.interval, "TIME",
      "commit what came every so often: 500ms, 10s, 5m;\na bare number is seconds (default with "
      "--follow: 10s)"},
@@ -245,7 +246,7 @@ static int check_balance(void) {
         return app_usage("--create with --kafka-balance needs --schema");
     }
     if (o->checkpoint_rows == 0 && (o->upsert || ingest_is_change_stream())) {
-        o->checkpoint_rows = (o->memory_mb > 0 ? o->memory_mb : 128) * KEYED_ROWS_A_MB;
+        o->checkpoint_rows = (o->memory_mb > 0 ? o->memory_mb : MEMORY_MB) * KEYED_ROWS_A_MB;
     }
     return 0;
 }

@@ -12,7 +12,8 @@
 
 #include "ingest.h"
 
-#define LOOK_MS 200 /* how long rows are waited for at once */
+#define LOOK_MS    200 /* how long rows are waited for at once */
+#define FILES_A_MB 170 /* that are done: half of the memory, by 3 KB each */
 
 /* ---- signals ---- */
 
@@ -173,6 +174,19 @@ void ingest_note_rest(ingest *in) {
     }
 }
 
+/* Files that are done take memory until they are committed, and there is no end to them where rows
+ * go round more partitions than memory has room for. */
+static bool is_full(const ingest *in) {
+    const ingest_choices *o = &ingest_options;
+    tarn_sink_stats stats = TARN_SINK_STATS_INIT;
+    if (o->checkpoint_rows <= 0 && o->interval_ms <= 0 && o->state == NULL) {
+        return false; /* all rows are one commit */
+    }
+    tarn_sink_stats_get(in->sink, &stats);
+    int64_t mb = o->memory_mb > 0 ? o->memory_mb : MEMORY_MB;
+    return stats.finished_files > mb * FILES_A_MB;
+}
+
 static bool is_time(const ingest *in) {
     int64_t every = ingest_options.interval_ms;
     bool any = in->waiting > 0 || in->rejected > in->rejected_before ||
@@ -290,7 +304,7 @@ static tarn_code run_stream(ingest *in) {
     code = code == TARN_OK ? write_first(in) : code;
     while (code == TARN_OK && !ended && !ingest_was_stopped()) {
         code = read_on(in, &ended);
-        if (code == TARN_OK && (ended || is_time(in))) {
+        if (code == TARN_OK && (ended || is_time(in) || is_full(in))) {
             code = ingest_checkpoint(in);
             ended = ended && !in->rewound;
         }

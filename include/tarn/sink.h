@@ -160,13 +160,15 @@ typedef struct tarn_sink_stats {
     uint64_t memory_bytes;      /* of the whole env, now */
     uint64_t memory_peak_bytes; /* the same, at most */
     tarn_sink_numbers total, last;
-    int32_t open_files; /* data files being written */
+    int32_t open_files;     /* data files being written */
+    int32_t finished_files; /* of both kinds; they wait for the next checkpoint, and each takes some
+                               3 KB until it is committed: make one before they take too much */
 } tarn_sink_stats;
 
 #define TARN_SINK_STATS_INIT                                                                       \
     {                                                                                              \
         sizeof(tarn_sink_stats), 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0},                          \
-            {0, 0, 0, 0, 0, 0, 0, 0, 0}, 0                                                         \
+            {0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 0                                                      \
     }
 
 /* Cheap; between the other calls of the same thread. @since 0.2 */

@@ -419,6 +419,7 @@ void tarn_sink_stats_get(const tarn_sink *sink, tarn_sink_stats *out) {
     fill_numbers(&all.total, &stats.total, &stats.commits);
     fill_numbers(&all.last, &stats.last, &stats.last_commits);
     all.open_files = stats.open_files;
+    all.finished_files = stats.finished_files;
     memcpy(out, &all, size); /* the caller's may be an older, shorter one */
 }
 

@@ -540,12 +540,20 @@ done:
     return code;
 }
 
-int32_t delta_writer_open_files(const delta_writer *w) {
-    int32_t n = data_writer_open_files(w->data);
+static int32_t count_files(const delta_writer *w, int32_t (*count)(const data_writer *)) {
+    int32_t n = count(w->data);
     for (int32_t i = 0; w->equality != NULL && i < w->options.n_key_specs; i++) {
-        n += data_writer_open_files(w->equality[i]);
+        n += count(w->equality[i]);
     }
     return n;
+}
+
+int32_t delta_writer_open_files(const delta_writer *w) {
+    return count_files(w, data_writer_open_files);
+}
+
+int32_t delta_writer_finished_files(const delta_writer *w) {
+    return count_files(w, data_writer_finished_files);
 }
 
 void delta_writer_free(delta_writer *w) {

@@ -49,6 +49,7 @@ tarn_code delta_writer_close(delta_writer *w, tarn_arena *arena, write_result *o
 tarn_code delta_writer_give(delta_writer *w, delete_writer *to, tarn_error *err) TARN_MUST_USE;
 bool delta_writer_has_deletes(const delta_writer *w); /* by position */
 int32_t delta_writer_open_files(const delta_writer *w);
+int32_t delta_writer_finished_files(const delta_writer *w);
 void delta_writer_free(delta_writer *w); /* takes NULL */
 
 #endif

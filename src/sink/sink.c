@@ -666,6 +666,7 @@ static tarn_code close_tasks(sink_job *s, tarn_arena *arena, write_result *out, 
         write_result one;
         memset(&one, 0, sizeof one);
         TRY(delta_writer_close(s->tasks[i].writer, arena, &one, err));
+        atomic_store(&s->tasks[i].finished_files, 0);
         if (s->n_tasks == 1) {
             all = one;
             break;
@@ -893,6 +894,10 @@ void sink_stats_get(sink_job *s, sink_stats *out) {
     out->open_files = s->open_files;
     if (s->tasks != NULL && s->n_tasks == 1) {
         out->open_files = delta_writer_open_files(s->tasks[0].writer);
+        out->finished_files = delta_writer_finished_files(s->tasks[0].writer);
+    }
+    for (int32_t i = 0; s->tasks != NULL && s->n_tasks > 1 && i < s->n_tasks; i++) {
+        out->finished_files += atomic_load(&s->tasks[i].finished_files);
     }
     if (s->in_background) {
         out->pending = background_counts(&s->behind, &out->commits, &out->last_commits);

@@ -53,7 +53,8 @@ typedef struct sink_stats { /* in the table since it was opened, and of the last
     sink_counts total, last;
     committer_counts commits, last_commits;
     int32_t writers, pending;
-    int32_t open_files; /* now, or, with several writers, at the end of the last checkpoint */
+    int32_t open_files;     /* now, or, with several writers, at the end of the last checkpoint */
+    int32_t finished_files; /* for the next checkpoint */
 } sink_stats;
 
 typedef struct sink_job sink_job;

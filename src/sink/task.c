@@ -9,6 +9,7 @@ void task_init(sink_task *t, tarn_env *env, delta_writer *writer, bool direct) {
     t->writer = writer;
     t->direct = direct;
     atomic_init(&t->idle, true);
+    atomic_init(&t->finished_files, 0);
 }
 
 static void free_item(sink_task *t, task_item *item) {
@@ -28,6 +29,7 @@ static tarn_code run_items(void *ctx, tarn_error *err) {
         free_item(t, item);
     }
     t->n_working = 0;
+    atomic_store(&t->finished_files, delta_writer_finished_files(t->writer));
     atomic_store(&t->idle, true);
     return code;
 }

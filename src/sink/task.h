@@ -26,8 +26,9 @@ typedef struct sink_task {
     task_item waiting[TASK_QUEUE], working[TASK_QUEUE];
     int32_t n_waiting, n_working;
     pool_task job;
-    bool started;     /* job was submitted and not waited for */
-    atomic_bool idle; /* job is done */
+    bool started;              /* job was submitted and not waited for */
+    atomic_bool idle;          /* job is done */
+    atomic_int finished_files; /* of the writer, as its last job left it */
     tarn_code broken;
     tarn_error broken_err;
 } sink_task;

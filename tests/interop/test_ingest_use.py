@@ -13,7 +13,7 @@ import sys
 import time
 
 import harness
-from harness import Workshop, equal, must_refuse
+from harness import Workshop, equal, must_refuse, same
 
 harness.need("pyarrow")
 
@@ -281,8 +281,21 @@ def bad_rows_of_others_stay():
         equal(ids(shop), [1, 2, 3, 11, 12, 13])
 
 
-CASES = [pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, compressed_pipes, a_file_that_is_not_read_to_its_end, a_table_that_was_taken_back,
-         each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written, metrics_are_of_this_run, options_without_effect, messages_say_what_to_do]
+def more_files_than_memory():
+    """Rows that go round many partitions close a file each: a stream commits those that are done before they fill its memory."""
+    with Workshop() as shop:
+        for writers, keys, n, options in ((1, 500, 40000, ("--upsert", "--key", "id", "--deletes", "equality")), (2, 600, 200000, ())):
+            table = "ns.w%d" % writers
+            rows = [{"id": i % keys, "v": i} for i in range(n)]
+            shop.write("in.ndjson", "".join('{"id": %(id)d, "v": %(v)d}\n' % row for row in rows))
+            shop.tarn("create", table, "id long not null, v long", "--partition-by", "id")
+            shop.tarn("ingest", table, "in.ndjson", "--writers", str(writers), "--memory-mb", "1", "--state", table, "--no-sync", *options)
+            same(shop.cat(table).rows, rows[-keys:] if options else rows)
+            assert len(shop.cat(table + ".snapshots").rows) > 1
+
+
+CASES = [more_files_than_memory, pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, compressed_pipes, a_file_that_is_not_read_to_its_end,
+         a_table_that_was_taken_back, each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written, metrics_are_of_this_run, options_without_effect, messages_say_what_to_do]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))

@@ -808,6 +808,10 @@ int32_t data_writer_open_files(const data_writer *w) {
     return w->n_open;
 }
 
+int32_t data_writer_finished_files(const data_writer *w) {
+    return w->now.n > w->n_open ? w->now.n - w->n_open : 0;
+}
+
 void data_writer_free(data_writer *w) {
     if (w == NULL) {
         return;

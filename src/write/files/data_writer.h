@@ -95,7 +95,8 @@ const tarn_file *data_writer_file(const data_writer *w, int32_t number);
  * left to call. The writer can go on writing after a successful close (next checkpoint). */
 tarn_code data_writer_close(data_writer *w, tarn_arena *arena, write_result *out,
                             tarn_error *err) TARN_MUST_USE;
-int32_t data_writer_open_files(const data_writer *w); /* being written now */
+int32_t data_writer_open_files(const data_writer *w);     /* being written now */
+int32_t data_writer_finished_files(const data_writer *w); /* for the next close to hand out */
 void data_writer_free(data_writer *w); /* removes files that no close handed out; takes NULL */
 /* Removes the files of a result that was definitely not committed; failures are logged. */
 int64_t write_result_bytes(const write_result *result); /* of its files */
