@@ -619,6 +619,12 @@ tarn_code kafka_reject(kafka_source *k, int64_t number, tarn_str raw, tarn_str r
                             err);
 }
 
+bool kafka_is_lost_delete(const kafka_source *k, const rd_kafka_message_t *m) {
+    const source_setup *s = k->setup;
+    return m->payload == NULL && m->key_len > 0 && s->n_keys > 0 && s->kind_column == NULL &&
+           !s->debezium && !s->avro_envelope;
+}
+
 /* ---- the source ---- */
 
 tarn_code kafka_next(kafka_source *k, int64_t timeout_ms, tarn_batch *out, const uint8_t **kinds,

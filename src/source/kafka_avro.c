@@ -136,6 +136,8 @@ static tarn_code pass_message(kafka_source *k, const rd_kafka_message_t *m, tarn
     if (code == TARN_OK && m->payload != NULL) {
         code = kafka_reject(k, number, str_make(m->payload, m->len),
                             STR("the message did not begin with the number of a schema"), err);
+    } else if (code == TARN_OK && kafka_is_lost_delete(k, m)) {
+        code = kafka_reject(k, number, str_make(m->key, m->key_len), STR(KAFKA_LOST_DELETE), err);
     }
     if (code == TARN_OK) {
         kafka_given(k, number);

@@ -83,6 +83,12 @@ void kafka_given(kafka_source *k, int64_t n);
 tarn_code kafka_reject(kafka_source *k, int64_t number, tarn_str raw, tarn_str reason,
                        tarn_error *err) TARN_MUST_USE;
 
+/* A message without a value, whose key says what is gone, where rows by key are read that have no
+ * word for that. It is told by this reason, not passed over. */
+bool kafka_is_lost_delete(const kafka_source *k, const rd_kafka_message_t *m);
+#define KAFKA_LOST_DELETE                                                                          \
+    "the message has a key and no value: it deletes what rows without a kind cannot delete"
+
 int64_t kafka_now_ms(const kafka_source *k);
 kafka_partition *kafka_find_partition(const kafka_source *k, const char *topic, int32_t id);
 tarn_code kafka_add_partition(kafka_source *k, const char *topic, int32_t id, kafka_partition **out,

@@ -1,5 +1,6 @@
 /* source/kafka_json.c - JSON messages: each becomes one line of the text that a piece_reader
- * decodes, so lines read are messages read. A message without a value is an empty line. */
+ * decodes, so lines read are messages read. A message without a value is an empty line,
+ * or the mark and its key. */
 #include "source/kafka_int.h"
 
 #ifdef TARN_KAFKA
@@ -36,6 +37,9 @@ static tarn_code append_message(const kafka_source *k, const rd_kafka_message_t 
             TRY(buf_append_char(into, KEY_MARK, err));
             TRY(append_json(into, m->key, m->key_len, err));
         }
+    } else if (kafka_is_lost_delete(k, m)) {
+        TRY(buf_append_char(into, KEY_MARK, err)); /* no row: on_reject tells what it is */
+        TRY(append_json(into, m->key, m->key_len, err));
     }
     code = buf_append_char(into, '\n', err);
 done:
@@ -72,6 +76,10 @@ static void close_feed(byte_feed *feed) {
 
 static tarn_code on_reject(void *ctx, int64_t line, tarn_str raw, tarn_str reason,
                            tarn_error *err) {
+    if (raw.len > 0 && raw.data[0] == KEY_MARK) {
+        raw = str_from(raw, 1);
+        reason = STR(KAFKA_LOST_DELETE);
+    }
     return kafka_reject(ctx, line, raw, reason, err);
 }
 

@@ -716,11 +716,28 @@ def avro_from_topics(shop, broker):
                   wire(3, {"before": row(1), "after": None, "op": "d"})])
     take("f", "--format", "debezium-avro", "--key", "id", "--deletes", "equality", "--on-bad-row", "skip")
     equal(table(shop, "ns.f"), [])
+    lost_deletes(shop, broker, take)
     deletes_by_key(shop, broker, take)
     server.shutdown()
     # a registry that is gone is waited for like a broker
     must_refuse(shop.tarn("ingest", "ns.z", "kafka://%s/a" % broker, "--create", "--schema", "id long", "--schema-registry", "http://127.0.0.1:1",
                           "--format", "avro", "--kafka-timeout", "1s", check=False), "registry", "127.0.0.1:1")
+
+
+def lost_deletes(shop, broker, take):
+    """A message without a value deletes its key in other consumers: here it is told where rows by key have no kind, and passed elsewhere."""
+    for topic, form, make in (("tj", "ndjson", lambda i: b'{"id": %d, "v": "a"}' % i), ("ta", "avro", lambda i: wire(1, {"id": i, "v": "a", "d": 1}))):
+        text = b"".join(b"%d|KEY|%s|END|" % (i, make(i) if i != 2 else b"") for i in (1, 2, 3))
+        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0", "-Z", "-K", "|KEY|", "-D", "|END|"], input=text, check=True, timeout=60)
+        keyed = ["--format", form, "--upsert", "--key", "id", "--deletes", "equality"]
+        must_refuse(take(topic, *keyed, check=False), "topic %s partition 0 offset 1" % topic, "a key and no value")
+        take(topic, *keyed, "--rejects", topic + ".bad")
+        equal([r["id"] for r in table(shop, "ns." + topic)], [1, 3])
+        with open(shop.path(topic + ".bad")) as file:
+            equal([(r["line"], r["row"]) for r in map(json.loads, file)], [(1, "2")])
+        shop.tarn("drop", "ns." + topic)
+        take(topic, "--format", form)
+        equal([r["id"] for r in table(shop, "ns." + topic)], [1, 3])
 
 
 def deletes_by_key(shop, broker, take):
