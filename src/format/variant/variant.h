@@ -117,8 +117,8 @@ tarn_code variant_put_names(const tarn_str *names, size_t n, tarn_buf *out,
 tarn_code variant_to_json(tarn_str metadata, tarn_str value, tarn_buf *out,
                           tarn_error *err) TARN_MUST_USE;
 /* The value that json is, left in m->out: whole numbers in the smallest integer, other numbers
- * without exponent as decimals while 38 digits hold them, else doubles. Appends the dictionary to
- * metadata. INVALID: a number was beyond a double. */
+ * without exponent as decimals while 38 digits hold them, else (and -0.0) doubles. Appends the
+ * dictionary to metadata. INVALID: a number was beyond a double. */
 tarn_code variant_from_json(variant_maker *m, const json_value *json, tarn_buf *metadata,
                             tarn_error *err) TARN_MUST_USE;
 

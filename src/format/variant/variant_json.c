@@ -261,7 +261,7 @@ static tarn_code put_integer(variant_maker *m, int64_t v, tarn_error *err) {
     return variant_put_primitive(m, primitive, &v, (size_t)1 << (primitive - VARIANT_INT8), err);
 }
 
-/* A number without an exponent whose digits and scale a decimal holds. */
+/* A number without an exponent whose digits and scale a decimal holds; it has no negative zero. */
 static bool read_decimal(tarn_str text, int32_t *scale, tarn_int128 *v) {
     size_t point = 0, at = 0;
     if (str_find_char(text, 'e', &at) || str_find_char(text, 'E', &at)) {
@@ -270,7 +270,8 @@ static bool read_decimal(tarn_str text, int32_t *scale, tarn_int128 *v) {
     const size_t places = str_find_char(text, '.', &point) ? text.len - point - 1 : 0;
     *scale = (int32_t)(places <= DECIMAL_MAX_DIGITS ? places : 0);
     return places <= DECIMAL_MAX_DIGITS &&
-           value_parse_decimal(text, DECIMAL_MAX_DIGITS, *scale, v, NULL) == TARN_OK;
+           value_parse_decimal(text, DECIMAL_MAX_DIGITS, *scale, v, NULL) == TARN_OK &&
+           (*v != 0 || text.data[0] != '-');
 }
 
 static tarn_code put_number(variant_maker *m, tarn_str text, tarn_error *err) {

@@ -227,6 +227,7 @@ static void numbers_take_the_smallest_type(void **state) {
     makes("0.0000000001", none, "240a0100000000000000", NULL);
     makes("99999999999999999999999999999999999999", none, "2800ffffffff3f228a097ac4865aa84c3b4b",
           NULL);
+    makes("-0.0", none, "1c0000000000000080", NULL);
     makes("1e2", none, "1c0000000000005940", "100.0");
     makes("999999999999999999999999999999999999999", none, "1c1d4a9cf487820748", "1e39");
 }
