@@ -62,7 +62,8 @@ Rows and results go to standard output, and nothing else does: progress, counts 
 
 `ingest --log json` writes an object for each checkpoint, one a line, to standard error: `event` (`checkpoint`), `time-ms`, `table`, `checkpoint`,
 `rows` (since the one before), `rows-total`, `rejected`, `rows-deleted`, `data-files`, `delete-files`, `bytes`, `commit-ms`, `attempts`, `writers`,
-`memory-bytes`, `snapshot-id` (null: nothing was committed). With `--state` an event `committed` follows when checkpoints are in the table, and `done`
+`open-files`, `memory-bytes`, `snapshot-id` (null: nothing was committed). With `--state` an event `committed` follows when a checkpoint is in the
+table, with `checkpoint` and its own `rows` to `bytes`, `commit-ms`, `attempts`, `snapshot-id`, which its `checkpoint` event then lacks. `done`
 (`rows`, `rejected`, `commits`, `files`, `snapshot-id`, `seconds`) is the last. Everything else that is said is such an object too: `event`
 (`error`, `warning`, `info`), `time-ms`, `message`.
 

@@ -103,6 +103,8 @@ static text make_metrics(ingest *in) {
     put_metric(&t, "pending_checkpoints", "gauge", "Durable, and not committed.", table,
                (double)in->stats.pending);
     put_metric(&t, "writers", "gauge", "Task writers.", table, (double)in->stats.writers);
+    put_metric(&t, "open_files", "gauge", "Data files being written, as the checkpoint began.",
+               table, (double)in->stats.open_files);
     put_metric(&t, "memory_bytes", "gauge", "Memory of the library.", table,
                (double)in->stats.memory_bytes);
     put_metric(&t, "memory_peak_bytes", "gauge", "The most it was.", table,
@@ -167,31 +169,37 @@ static void log_checkpoint(const ingest *in) {
              ",\"delete-files\":%" PRId64 ",\"bytes\":%" PRId64,
              in->checkpoints, in->waiting, in->rows, in->rejected, last->deleted_rows,
              last->data_files, last->delete_files, last->bytes);
-    text_add(&t,
-             ",\"commit-ms\":%.1f,\"attempts\":%d,\"writers\":%d,\"memory-bytes\":%" PRIu64
-             ",\"snapshot-id\":",
-             in->commit_seconds * 1000, in->outcome.attempts, in->stats.writers,
-             in->stats.memory_bytes);
+    if (ingest_options.state == NULL) { /* else its commit comes later, and has its own */
+        text_add(&t, ",\"commit-ms\":%.1f,\"attempts\":%d", in->commit_seconds * 1000,
+                 in->outcome.attempts);
+    }
+    text_add(&t, ",\"writers\":%d,\"open-files\":%d,\"memory-bytes\":%" PRIu64 ",\"snapshot-id\":",
+             in->stats.writers, in->stats.open_files, in->stats.memory_bytes);
     text_add(&t, now ? "%" PRId64 "}\n" : "null}\n", in->outcome.snapshot_id);
     fputs(t.data, stderr);
     free(t.data);
 }
 
 void ingest_log_commits(ingest *in) {
-    int64_t checkpoint;
-    int64_t snapshot_id;
-    int64_t rows;
+    tarn_sink_committed c = TARN_SINK_COMMITTED_INIT;
     bool streams = ingest_options.state != NULL;
-    while (streams && tarn_sink_next_commit(in->sink, &checkpoint, &snapshot_id, &rows)) {
+    while (streams && tarn_sink_next_commit(in->sink, &c)) {
         text t = {0};
-        in->last_snapshot = in->conflicts > 0 || checkpoint > 0 ? snapshot_id : in->last_snapshot;
+        bool own = in->conflicts > 0 || c.checkpoint > 0;
+        in->last_snapshot = own ? c.snapshot_id : in->last_snapshot;
         if (ingest_options.log == NULL) {
             continue;
         }
-        int64_t number = in->checkpoints_before + checkpoint;
+        int64_t number = in->checkpoints_before + c.checkpoint;
         begin_event(&t, in, "committed");
         text_add(&t, number > 0 ? ",\"checkpoint\":%" PRId64 : ",\"checkpoint\":null", number);
-        text_add(&t, ",\"rows\":%" PRId64 ",\"snapshot-id\":%" PRId64 "}\n", rows, snapshot_id);
+        text_add(&t,
+                 ",\"rows\":%" PRId64 ",\"rows-deleted\":%" PRId64 ",\"data-files\":%" PRId64
+                 ",\"delete-files\":%" PRId64 ",\"bytes\":%" PRId64 ",\"commit-ms\":%" PRId64
+                 ",\"attempts\":%" PRId64 ",\"snapshot-id\":%" PRId64 "}\n",
+                 c.numbers.rows, c.numbers.deleted_rows, c.numbers.data_files,
+                 c.numbers.delete_files, c.numbers.bytes, c.numbers.commit_ms,
+                 c.numbers.retries + 1, c.snapshot_id);
         fputs(t.data, stderr);
         free(t.data);
     }

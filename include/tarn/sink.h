@@ -126,14 +126,6 @@ tarn_sink_checkpoint(tarn_sink *sink,       /* @borrow */
 TARN_API TARN_MUST_USE tarn_code tarn_sink_flush(tarn_sink *sink,       /* @borrow */
                                                  tarn_outcome *outcome, /* @borrow */
                                                  tarn_error *err /* @borrow, may be NULL */);
-/* The oldest checkpoint that became a snapshot and was not told of yet; false: there is none. The
- * first that this sink made is number 1, those that another job left and its opening committed come
- * before it: 0, -1 ... Those without rows make none and are not told of. At most 1024 are kept for
- * a caller that does not ask. @since 0.2 */
-TARN_API bool tarn_sink_next_commit(tarn_sink *sink,      /* @borrow */
-                                    int64_t *checkpoint,  /* @borrow */
-                                    int64_t *snapshot_id, /* @borrow */
-                                    int64_t *rows /* @borrow */);
 /* The columns of the sink's key, comma separated, each between double quotes: a source's key. NULL
  * in *out: the sink was opened for appends. @since 0.2 */
 TARN_API TARN_MUST_USE tarn_code tarn_sink_key(const tarn_sink *sink, /* @borrow */
@@ -152,6 +144,25 @@ typedef struct tarn_sink_numbers {
     int64_t retries; /* of commits that others were in the way of */
     int64_t commit_ms;
 } tarn_sink_numbers;
+/* A checkpoint that became a snapshot. */
+typedef struct tarn_sink_committed {
+    uint32_t struct_size;
+    int64_t checkpoint, snapshot_id;
+    tarn_sink_numbers numbers; /* its own; commit_ms and retries are of the commit, which may have
+                                  made snapshots of others too */
+} tarn_sink_committed;
+#define TARN_SINK_COMMITTED_INIT                                                                   \
+    {                                                                                              \
+        sizeof(tarn_sink_committed), 0, 0, {                                                       \
+            0, 0, 0, 0, 0, 0, 0, 0, 0                                                              \
+        }                                                                                          \
+    }
+/* The oldest one that was not told of yet; false: there is none. The first checkpoint that this
+ * sink made is number 1, those that another job left and its opening committed come before it: 0,
+ * -1 ... Those without rows make none and are not told of. At most 1024 are kept for a caller that
+ * does not ask. @since 0.2 */
+TARN_API bool tarn_sink_next_commit(tarn_sink *sink, /* @borrow */
+                                    tarn_sink_committed *out /* @borrow, begins as its _INIT */);
 
 typedef struct tarn_sink_stats {
     uint32_t struct_size;

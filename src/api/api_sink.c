@@ -344,11 +344,6 @@ tarn_code tarn_sink_commit(tarn_sink *sink, tarn_outcome *outcome, tarn_error *e
     return code == TARN_OK ? poll_sink(sink, true, outcome, err) : code;
 }
 
-bool tarn_sink_next_commit(tarn_sink *sink, int64_t *checkpoint, int64_t *snapshot_id,
-                           int64_t *rows) {
-    return sink_next_commit(sink->job, checkpoint, snapshot_id, rows);
-}
-
 tarn_code tarn_sink_key(const tarn_sink *sink, char **out, tarn_error *err) {
     API_ERROR(err);
     tarn_code code = TARN_OK;
@@ -404,6 +399,24 @@ static void fill_numbers(tarn_sink_numbers *out, const sink_counts *counts,
     out->commits = commits->commits;
     out->retries = commits->retries;
     out->commit_ms = commits->commit_ms;
+}
+
+bool tarn_sink_next_commit(tarn_sink *sink, tarn_sink_committed *out) {
+    committer_note note;
+    tarn_sink_committed all = TARN_SINK_COMMITTED_INIT;
+    size_t size = out->struct_size < sizeof all ? out->struct_size : sizeof all;
+    if (!sink_next_commit(sink->job, &note)) {
+        return false;
+    }
+    const sink_counts counts = {note.counts.rows,       note.counts.deleted_rows,
+                                note.counts.data_files, note.counts.delete_files,
+                                note.counts.bytes,      1};
+    all.struct_size = out->struct_size;
+    all.checkpoint = note.checkpoint;
+    all.snapshot_id = note.snapshot_id;
+    fill_numbers(&all.numbers, &counts, &note.counts);
+    memcpy(out, &all, size);
+    return true;
 }
 
 void tarn_sink_stats_get(const tarn_sink *sink, tarn_sink_stats *out) {

@@ -202,22 +202,27 @@ static const commit_fence *make_fence(committer *c) {
 
 static void count_commit(committer *c, const commit_outcome *out, int64_t ms) {
     committer_counts *both[2] = {&c->counts, &c->last};
+    memset(&c->swap, 0, sizeof c->swap);
+    c->swap.retries = out->attempts > 1 ? out->attempts - 1 : 0;
+    c->swap.commit_ms = ms;
     for (int i = 0; i < 2; i++) {
         both[i]->retries += out->attempts > 1 ? out->attempts - 1 : 0;
         both[i]->commit_ms += ms;
     }
 }
 
+static void add_result(committer_counts *to, const write_result *w) {
+    to->commits++;
+    to->rows += w->rows;
+    to->deleted_rows += w->deleted_rows;
+    to->data_files += w->n_files;
+    to->delete_files += w->n_deletes;
+    to->bytes += write_result_bytes(w);
+}
+
 void committer_count(committer *c, const write_result *w) {
-    committer_counts *both[2] = {&c->counts, &c->last};
-    for (int i = 0; i < 2; i++) {
-        both[i]->commits++;
-        both[i]->rows += w->rows;
-        both[i]->deleted_rows += w->deleted_rows;
-        both[i]->data_files += w->n_files;
-        both[i]->delete_files += w->n_deletes;
-        both[i]->bytes += write_result_bytes(w);
-    }
+    add_result(&c->counts, w);
+    add_result(&c->last, w);
 }
 
 /* Deltas are committed in their order, by whomever. */
@@ -354,7 +359,8 @@ static void forget_failed(committer *c, const commit_outcome *out) {
 /* Told of at most: where memory is short a note is missing, and the commit is one all the same. */
 static void note_commit(committer *c, const sink_delta *d, int64_t snapshot_id) {
     tarn_error ignored = TARN_ERROR_INIT;
-    committer_note note = {d->checkpoint, snapshot_id, d->written.rows};
+    committer_note note = {d->checkpoint, snapshot_id, c->swap};
+    add_result(&note.counts, &d->written);
     if (c->notes.len < COMMITTER_NOTES * sizeof note) {
         ignored.code = buf_append(&c->notes, &note, sizeof note, &ignored);
     }

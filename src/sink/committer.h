@@ -43,7 +43,8 @@ typedef struct committer_counts {
 } committer_counts;
 
 typedef struct committer_note { /* a checkpoint that is a snapshot now */
-    int64_t checkpoint, snapshot_id, rows;
+    int64_t checkpoint, snapshot_id;
+    committer_counts counts; /* its own; time and retries are of the swap, which may be shared */
 } committer_note;
 
 #define COMMITTER_NOTES 1024 /* that wait to be asked for; later ones are not kept */
@@ -64,6 +65,7 @@ typedef struct committer {
     int64_t rows;                  /* of the last run */
     int32_t files;
     commit_memory *memory; /* of what its commits found; NULL: there was no memory for it */
+    committer_counts swap; /* time and retries of the last one */
     tarn_buf notes;        /* committer_note each, until the owner takes them */
 } committer;
 

@@ -699,7 +699,8 @@ static void count_result(sink_job *s, const write_result *r) {
 
 tarn_code sink_take(sink_job *s, tarn_arena *arena, write_result *out, tarn_error *err) {
     memset(out, 0, sizeof *out);
-    if (s->tasks == NULL) {
+    if (s->tasks == NULL) { /* nothing came */
+        memset(&s->last, 0, sizeof s->last);
         return TARN_OK;
     }
     tarn_code code = close_tasks(s, arena, out, err);
@@ -805,8 +806,7 @@ tarn_code sink_flush(sink_job *s, sink_progress *out, tarn_error *err) {
     return sink_poll(s, out, err);
 }
 
-bool sink_next_commit(sink_job *s, int64_t *checkpoint, int64_t *snapshot_id, int64_t *rows) {
-    committer_note note;
+bool sink_next_commit(sink_job *s, committer_note *out) {
     if (s->note_at == s->notes.len) {
         buf_reset(&s->notes);
         s->note_at = 0;
@@ -821,11 +821,9 @@ bool sink_next_commit(sink_job *s, int64_t *checkpoint, int64_t *snapshot_id, in
     if (s->note_at == s->notes.len) {
         return false;
     }
-    memcpy(&note, s->notes.data + s->note_at, sizeof note);
-    s->note_at += sizeof note;
-    *checkpoint = note.checkpoint - s->first_checkpoint + 1;
-    *snapshot_id = note.snapshot_id;
-    *rows = note.rows;
+    memcpy(out, s->notes.data + s->note_at, sizeof *out);
+    s->note_at += sizeof *out;
+    out->checkpoint = out->checkpoint - s->first_checkpoint + 1;
     return true;
 }
 

@@ -100,7 +100,7 @@ tarn_code sink_poll(sink_job *s, sink_progress *out, tarn_error *err) TARN_MUST_
 tarn_code sink_flush(sink_job *s, sink_progress *out, tarn_error *err) TARN_MUST_USE;
 /* The oldest commit that was not told of yet; checkpoint 1 is the first since the sink was opened,
  * one below it another job's. false: there is none. */
-bool sink_next_commit(sink_job *s, int64_t *checkpoint, int64_t *snapshot_id, int64_t *rows);
+bool sink_next_commit(sink_job *s, committer_note *out);
 /* Rows and data files of the last sink_commit. */
 void sink_last_commit(const sink_job *s, int64_t *rows, int32_t *files);
 /* Closes the files without making them durable: for commits of other kinds. The result is the

@@ -198,8 +198,26 @@ def each_checkpoint_has_its_snapshot():
             assert len(told) > 5, said
             with open(shop.metadata(name)) as file:
                 equal([e["snapshot-id"] for e in told], [s["snapshot-id"] for s in json.load(file)["snapshots"]])
+            with open(shop.metadata(name)) as file:
+                summaries = [s["summary"] for s in json.load(file)["snapshots"]]
+            for e, summary in zip(told, summaries):
+                equal([str(e[key]) for key in ("data-files", "bytes", "rows-deleted", "delete-files")],
+                      [summary[key] for key in ("added-data-files", "added-files-size")] + ["0", "0"])
+                assert e["attempts"] == 1 and e["commit-ms"] >= 0, e
             if options:
-                equal({e["snapshot-id"] for e in made.values()}, {None})
+                assert all(e["snapshot-id"] is None and "commit-ms" not in e and e["open-files"] >= 0 for e in made.values()), made
+        # a checkpoint without rows has nothing of the one before
+        os.mkdir(shop.path("d"))
+        shop.write("d/1", lines([1, 2]))
+        shop.tarn("create", "ns.k", "id long not null")
+        keyed = ["ingest", "ns.k", "d", "--format", "ndjson", "--upsert", "--key", "id", "--deletes", "position", "--state", "st3", "--log", "json"]
+        for ids_given in ([1, 2], [2, 3], []):
+            shop.write("d/%d" % (len(os.listdir(shop.path("d"))) + 1), lines(ids_given))
+            said = [json.loads(line) for line in shop.tarn(*keyed).err.splitlines()]
+            for e in said:
+                if e["event"] == "checkpoint" and e["rows"] == 0:
+                    equal([e[key] for key in ("rows-deleted", "data-files", "delete-files", "bytes")], [0, 0, 0, 0])
+            equal(sum(e["data-files"] for e in said if e["event"] == "checkpoint"), 1 if ids_given else 0)
 
 
 def metrics_that_cannot_be_written():
