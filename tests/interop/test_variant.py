@@ -123,6 +123,26 @@ def bad_rows_are_told():
         harness.equal(shop.cat("app.n").rows, [])
 
 
+def merged_and_evolved():
+    """What infers types first takes values of one kind, and names the column of others."""
+    with Workshop() as shop:
+        make(shop, "n")
+        shop.write("in.ndjson", '{"id": 1, "v": {"a": 1}}\n{"id": 2, "v": {"b": [1.5]}}\n')
+        shop.tarn("ingest", "app.n", "in.ndjson")
+        shop.write("more.ndjson", '{"id": 2, "v": {"c": "x"}}\n{"id": 3, "v": {"d": null}}\n')
+        shop.tarn("merge", "app.n", "more.ndjson", "--key", "id")
+        shop.write("wide.ndjson", '{"id": 4, "v": [1], "w": 7}\n')
+        shop.tarn("ingest", "app.n", "wide.ndjson", "--evolve")
+        want = [(1, {"a": 1}, None), (2, {"c": "x"}, None), (3, {"d": None}, None), (4, [1], 7)]
+        same(shop.cat("app.n").rows, [{"id": i, "v": v, "w": w} for i, v, w in want])
+        shop.write("mixed.ndjson", '{"id": 5, "v": 1}\n{"id": 6, "v": {}}\n')
+        must_refuse(shop.tarn("merge", "app.n", "mixed.ndjson", "--key", "id", check=False), "column v")
+        shop.write("both.ndjson", '{"id": 5, "v": 1, "y": 1}\n{"id": 6, "v": {}}\n')
+        must_refuse(shop.tarn("ingest", "app.n", "both.ndjson", "--evolve", check=False), "column v")
+        shop.tarn("ingest", "app.n", "mixed.ndjson", "--evolve")
+        harness.equal(len(shop.cat("app.n").rows), 6)
+
+
 def damaged_bytes_are_told():
     """An Avro file of another writer, taken as it is, whose second row's value is cut off."""
     part = {"type": "record", "name": "r2", "logicalType": "variant", "fields": [{"name": n, "type": "bytes"} for n in ("metadata", "value")]}
@@ -138,7 +158,8 @@ def damaged_bytes_are_told():
         harness.equal(shop.cat("app.n", "--columns", "id").rows, [{"id": 1}, {"id": 2}])
 
 
-CASES = [json_becomes_variants, names_are_sorted_and_once, duckdb_reads_them, changes_show_them, bad_rows_are_told, damaged_bytes_are_told]
+CASES = [json_becomes_variants, names_are_sorted_and_once, duckdb_reads_them, changes_show_them, bad_rows_are_told, merged_and_evolved,
+         damaged_bytes_are_told]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))
