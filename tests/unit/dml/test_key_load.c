@@ -528,7 +528,9 @@ static void test_kills_leave_all_or_nothing(void **state) {
             load_until_killed(&f, n);
         }
         seed = mixed(seed + 1);
-        struct timespec wait = {0, (long)(seed % 500) * 1000000 + 10000000};
+        /* Longer and longer, until a slow machine too was whole once. */
+        int64_t ms = 10 + (int64_t)(seed % (uint64_t)(400 + round * round * 2));
+        struct timespec wait = {ms / 1000, ms % 1000 * 1000000};
         (void)nanosleep(&wait, NULL);
         assert_int_equal(kill(child, SIGKILL), 0);
         int status = 0;
