@@ -53,6 +53,9 @@ static int check_effects(const ingest *in) {
     if (o->accept_rollback && o->state == NULL) {
         return app_usage("--accept-rollback goes with --state");
     }
+    if (o->accept_gap && !o->follow) {
+        return app_usage("--accept-gap goes with --follow");
+    }
     if (o->key != NULL && !o->upsert && !ingest_is_change_stream()) {
         return app_usage("--key goes with --upsert, --op-column or --format debezium-json: without "
                          "them rows are added, and take no other's place");

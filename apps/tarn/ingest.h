@@ -26,7 +26,7 @@ typedef struct ingest_choices {
         *kafka_wait, *catalog_wait;
     int64_t checkpoint_rows, memory_mb, writers, empty_commit_every;
     bool create, no_header, ignore_unknown, merge, upsert, follow, evolve, accept_rollback,
-        kafka_balance;
+        kafka_balance, accept_gap;
     opt_list properties, kafka_properties;
     int64_t interval_ms;     /* of interval; -1: none */
     int64_t kafka_wait_ms;   /* 0: not said */

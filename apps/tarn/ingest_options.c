@@ -38,8 +38,8 @@ static const opt_spec INGEST_SPECS[] = {
     {"op-column", 0, OPT_TEXT, &ingest_options.op_column, "NAME",
      "column that says what each row does, and is not stored:\nc r u d, I U D, or +I -U +U -D"},
     {"follow", 0, OPT_FLAG, &ingest_options.follow, "",
-     "wait for more: lines of one file that grows (also when it\nis rotated), files of folders, "
-     "messages of topics"},
+     "wait for more: lines of one file that grows (also when it\nis rotated, however often: as "
+     "NAME.1, NAME-20261130, packed by\ngzip or zstd), files of folders, messages of topics"},
     {"state", 0, OPT_TEXT, &ingest_options.state, "DIR",
      "remember what was read and committed: after a stop or a\nkill the same command goes on, and "
      "every row is there once"},
@@ -48,6 +48,10 @@ static const opt_spec INGEST_SPECS[] = {
     {"accept-rollback", 0, OPT_FLAG, &ingest_options.accept_rollback, "",
      "with --state: go on where the table was rolled back, without\nthe rows that were taken back "
      "(default: an error)"},
+    {"accept-gap", 0, OPT_FLAG, &ingest_options.accept_gap, "",
+     "with --follow of a file: go on, with a warning, where the\nfile was cut or is gone, or one "
+     "that "
+     "was rotated behind it is\n(default: an error)"},
     {"checkpoint-rows", 0, OPT_NUMBER, &ingest_options.checkpoint_rows, "N",
      "commit whenever at least N rows are waiting, or more files\nthan memory has room for "
      "(default: once, at the end)"},

@@ -263,6 +263,7 @@ static tarn_code open_source(ingest *in) {
     ingest_fill_source(in, &o);
     o.file.schema = &in->schema;
     o.grow = ingest_options.evolve;
+    o.accept_gap = ingest_options.accept_gap;
     if (code == TARN_OK && in->source == NULL) {
         o.file.reject = ingest_on_reject;
         o.file.reject_ctx = in;

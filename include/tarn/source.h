@@ -34,12 +34,15 @@ typedef struct tarn_source_options {
     int64_t kafka_timeout_ms; /* without follow: how long a broker, or the schema registry, may be
                                  away before that is an error (IO); 0: 60000, -1: for ever. With
                                  follow it is waited for. @since 0.2 */
+    bool accept_gap; /* with follow, of a file: where rows may be lost, since the file was cut or is
+                        gone, or one that came behind it is, that is a warning and the next one is
+                        read, instead of an error (INVALID). @since 0.2 */
 } tarn_source_options;
 
 #define TARN_SOURCE_OPTIONS_INIT                                                                   \
     {                                                                                              \
         sizeof(tarn_source_options), TARN_FILE_OPTIONS_INIT, NULL, false, NULL, NULL, NULL, false, \
-            false, NULL, 0                                                                         \
+            false, NULL, 0, false                                                                  \
     }
 
 /* Folders give each file once, by name, when it has its name: one that begins with a dot or an

@@ -53,6 +53,7 @@ static tarn_code open_source(tarn_source *s, const char *const *inputs, int32_t 
     options.kind_column = o->op_column;
     options.follow = o->follow;
     options.grow = o->grow;
+    options.accept_gap = o->accept_gap;
     options.schema_registry = o->schema_registry;
     options.kafka_group = o->kafka_group;
     options.kafka_balance = o->kafka_balance;

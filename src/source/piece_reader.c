@@ -428,7 +428,14 @@ static void note_position(piece_reader *r) {
         bytes -= head_of(r);
         lines -= r->head.len > 0 ? r->at.head_lines : 0;
     }
+    int64_t before = r->at.bytes;
     r->at.bytes = r->begun.bytes + (bytes > 0 ? bytes : 0);
+    if (r->request.mark != NULL && r->at.bytes > before) {
+        int64_t head = r->begun.bytes > 0 ? head_of(r) : 0;
+        mark_add(r->request.mark, before,
+                 (const char *)r->piece.data + (before - r->begun.bytes) + head,
+                 (size_t)(r->at.bytes - before));
+    }
     r->at.lines = r->begun.lines + (lines > 0 ? lines : 0);
 }
 

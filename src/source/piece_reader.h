@@ -6,6 +6,7 @@
 #include "format/text/text.h"
 #include "source/feed.h"
 #include "source/file_reader.h"
+#include "source/text_mark.h"
 
 typedef struct piece_request {
     const tarn_type *root; /* NULL: what the first piece suggests */
@@ -13,6 +14,7 @@ typedef struct piece_request {
     const char *kind_column;
     bool grow; /* members that root lacks become columns, ints that overflow longs */
     const file_position *start; /* where the feed begins in the text; NULL: its beginning */
+    text_mark *mark;            /* kept in step with the position; NULL: not asked for */
 } piece_request;
 
 typedef struct piece_reader piece_reader;

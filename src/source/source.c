@@ -68,6 +68,7 @@ static tarn_code copy_options(source_setup *setup, const source_options *o, tarn
     setup->kind_column = o->kind_column;
     setup->follow = o->follow;
     setup->grow = o->grow;
+    setup->accept_gap = o->accept_gap;
     setup->schema_registry = o->schema_registry;
     setup->kafka_group = o->kafka_group;
     setup->kafka_balance = o->kafka_balance;

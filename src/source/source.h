@@ -24,6 +24,8 @@ typedef struct source_options {
                                  s; -1: for ever */
     const tarn_str *keys;     /* columns that no row may lack, whatever it does: it is a bad row */
     int32_t n_keys;
+    bool accept_gap;    /* a followed file that can't be gone on with, or one behind it that is not
+                           there, is a warning */
     bool kafka_balance; /* partitions are shared with the group's other members: see
                            kafka_balance.c and sink/shared_offsets.h */
 } source_options;

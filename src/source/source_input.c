@@ -13,7 +13,7 @@
 #include "store/store_path.h"
 #include "store/store_stdio.h"
 
-#define CHECK_BYTES 4096
+#define CHECK_BYTES MARK_HEAD_BYTES
 
 tarn_code input_init(source_input *in, source_setup *setup, const char *path, tarn_error *err) {
     memset(in, 0, sizeof *in);
@@ -64,15 +64,6 @@ void input_release(source_input *in) {
 
 /* ---- knowing a file again ---- */
 
-/* FNV-1a: it is stored, so it stays what it is. */
-static uint64_t hash_bytes(const char *bytes, size_t len) {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (size_t i = 0; i < len; i++) {
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001B3);
-    }
-    return hash;
-}
-
 static tarn_code look_at_file(tarn_env *env, const char *path, int64_t check_len, int64_t *size,
                               uint64_t *check, tarn_error *err) {
     tarn_code code = TARN_OK;
@@ -84,7 +75,7 @@ static tarn_code look_at_file(tarn_env *env, const char *path, int64_t check_len
     *size = source->size_bytes;
     int64_t len = *size < check_len ? *size : check_len;
     TRY(io_read_at(source, 0, bytes, (size_t)len, err));
-    *check = hash_bytes(bytes, (size_t)len);
+    *check = mark_hash(MARK_NOTHING, bytes, (size_t)len);
 done:
     if (source != NULL) {
         source->close(source);
@@ -93,8 +84,9 @@ done:
     return code;
 }
 
-static tarn_code identify(source_input *in, const char *path, tarn_error *err) {
-    tarn_code code = look_at_file(in->setup->env, path, CHECK_BYTES, &in->size, &in->check, err);
+static tarn_code identify(source_input *in, tarn_error *err) {
+    tarn_code code =
+        look_at_file(in->setup->env, in->file, CHECK_BYTES, &in->size, &in->check, err);
     in->check_len = in->size < CHECK_BYTES ? in->size : CHECK_BYTES;
     return code;
 }
@@ -142,8 +134,7 @@ static tarn_code on_reject(void *ctx, int64_t line, tarn_str raw, tarn_str reaso
     return file_tell_reject(&in->setup->file, in->file, line, raw, reason, err);
 }
 
-/* Takes feed in every case. */
-static tarn_code open_pieces(source_input *in, byte_feed *feed, file_kind kind, tarn_error *err) {
+tarn_code input_open_pieces(source_input *in, byte_feed *feed, file_kind kind, tarn_error *err) {
     tarn_code code = TARN_OK;
     source_setup *s = in->setup;
     piece_request q;
@@ -152,6 +143,7 @@ static tarn_code open_pieces(source_input *in, byte_feed *feed, file_kind kind, 
     q.kind_column = s->kind_column;
     q.grow = s->grow;
     q.start = &in->at;
+    q.mark = input_is_followed(in) ? &in->mark : NULL;
     TRY(file_text_options(&s->arena, &s->file, kind, &q.text, err));
     if (s->file.csv_delimiter == NULL && str_ends_with(str_of(in->file), STR(".tsv"))) {
         q.text.delimiter = '\t';
@@ -176,7 +168,7 @@ static void note_pipe(source_input *in) {
     int64_t len = (int64_t)first.len;
     len = in->pieces != NULL && !in->packed && in->at.bytes < len ? in->at.bytes : len;
     if (len > in->check_len) {
-        in->check = hash_bytes(first.data, (size_t)len);
+        in->check = mark_hash(MARK_NOTHING, first.data, (size_t)len);
         in->check_len = len;
     }
 }
@@ -186,7 +178,7 @@ static void note_pipe(source_input *in) {
 static tarn_code check_pipe(source_input *in, tarn_str first, tarn_error *err) {
     bool begun = in->at.bytes > 0 || in->at.rows > 0;
     bool same = in->check_len > 0 && first.len >= (size_t)in->check_len &&
-                hash_bytes(first.data, (size_t)in->check_len) == in->check;
+                mark_hash(MARK_NOTHING, first.data, (size_t)in->check_len) == in->check;
     if (begun && in->ended && first.len == 0) {
         in->done = true;
         return TARN_OK;
@@ -246,7 +238,7 @@ static tarn_code open_pipe(source_input *in, int64_t timeout_ms, tarn_error *err
         in->feed = feed;
         in->packed = codec != CODEC_NONE;
         in->pipe = NULL;
-        TRY(open_pieces(in, feed, kind, err));
+        TRY(input_open_pieces(in, feed, kind, err));
         in->pipe = pipe;
         return TARN_OK;
     }
@@ -263,58 +255,6 @@ done:
     return code;
 }
 
-/* The file that was followed may have been renamed since; then it comes first. */
-static tarn_code find_followed(source_input *in, const char **path, tarn_error *err) {
-    char name[4096];
-    *path = in->file;
-    uint64_t now = store_inode_of(in->file);
-    if (in->inode == 0 || now == in->inode) {
-        return TARN_OK;
-    }
-    if (store_find_inode(in->file, in->inode, name, sizeof name)) {
-        *path = arena_strdup(&in->names, name);
-        return *path != NULL ? TARN_OK : err_nomem(err);
-    }
-    in->inode = 0; /* a copy of it, or another file: check_again tells */
-    return TARN_OK;
-}
-
-/* It has what was read of it. */
-static tarn_code check_followed(source_input *in, const char *path, tarn_error *err) {
-    int64_t size = 0;
-    uint64_t check = 0;
-    if (in->at.bytes == 0) {
-        return TARN_OK;
-    }
-    tarn_code code = look_at_file(in->setup->env, path, in->check_len, &size, &check, err);
-    if (code != TARN_OK) {
-        return code;
-    }
-    return size >= in->at.bytes && check == in->check
-               ? TARN_OK
-               : err_set(err, TARN_INVALID,
-                         "file %s is not the one that was followed up to byte %lld, and that one "
-                         "is not beside it",
-                         path, (long long)in->at.bytes);
-}
-
-static tarn_code open_followed(source_input *in, const char *path, file_kind kind,
-                               tarn_error *err) {
-    tarn_code code = TARN_OK;
-    store_tail *tail = NULL;
-    byte_feed *feed = NULL;
-    TRY(check_followed(in, path, err));
-    TRY(store_tail_open(in->setup->env, path, in->file, &tail, err));
-    in->who = store_tail_who(tail);
-    in->inode = in->who.inode;
-    TRY(feed_tail(in->setup->env, in->file, tail, in->at.head_bytes, in->at.bytes, &feed, err));
-    tail = NULL;
-    code = open_pieces(in, feed, kind, err);
-done:
-    store_tail_close(tail);
-    return code;
-}
-
 static tarn_code open_growing(source_input *in, file_kind kind, codec_kind codec, tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_store *store = NULL;
@@ -328,7 +268,7 @@ static tarn_code open_growing(source_input *in, file_kind kind, codec_kind codec
     source = NULL;
     TRY(feed_stream(stream, &feed, err));
     stream = NULL;
-    code = open_pieces(in, feed, kind, err);
+    code = input_open_pieces(in, feed, kind, err);
 done:
     if (source != NULL) {
         source->close(source);
@@ -340,21 +280,15 @@ done:
     return code;
 }
 
-/* A followed file that was renamed and has no successor yet. */
-static bool is_absent(const source_input *in) {
-    return in->setup->follow && in->kind == INPUT_FILE && in->inode == 0 &&
-           store_inode_of(in->path) == 0;
-}
-
 /* *read_first: the head of a file decides its kind. */
-static tarn_code kind_of_file(source_input *in, const char *path, file_kind *kind,
-                              codec_kind *codec, tarn_error *err) {
+static tarn_code kind_of_file(source_input *in, file_kind *kind, codec_kind *codec,
+                              tarn_error *err) {
     tarn_code code = TARN_OK;
     tarn_store *store = NULL;
     io_source *source = NULL;
     char bytes[64];
-    TRY(store_for_location(in->setup->env, str_of(path), &store, err));
-    TRY(store_open(store, str_of(path), -1, &source, err));
+    TRY(store_for_location(in->setup->env, str_of(in->file), &store, err));
+    TRY(store_open(store, str_of(in->file), -1, &source, err));
     size_t len = source->size_bytes < 64 ? (size_t)source->size_bytes : 64;
     TRY(io_read_at(source, 0, bytes, len, err));
     TRY(file_kind_choose(str_of(in->file), &in->setup->file, str_make(bytes, len), kind, codec,
@@ -405,34 +339,17 @@ static tarn_code open_file(source_input *in, tarn_error *err) {
     file_kind kind;
     codec_kind codec;
     file_request q;
-    bool followed = s->follow && in->kind == INPUT_FILE;
-    const char *path = in->file; /* where what has, or had, its name lies now */
+    if (input_is_followed(in)) {
+        return followed_open(in, err);
+    }
     in->from_bytes = in->at.bytes;
-    if (followed) {
-        TRY(find_followed(in, &path, err));
-        if (is_absent(in) && in->at.bytes == 0) {
-            return TARN_OK;
-        }
-    }
-    if (in->check_len > 0 && !followed) {
+    if (in->check_len > 0) {
         TRY(check_again(in, err));
-    } else if (in->check_len == 0) {
-        TRY(identify(in, path, err));
+    } else {
+        TRY(identify(in, err));
     }
-    if (followed && in->size == 0 && s->file.format == NULL &&
-        !file_kind_by_name(str_of(in->file), &kind, &codec)) {
-        return TARN_OK; /* its first lines say what it holds */
-    }
-    TRY(kind_of_file(in, path, &kind, &codec, err));
+    TRY(kind_of_file(in, &kind, &codec, err));
     bool text = kind == FILE_NDJSON || kind == FILE_CSV;
-    if (followed && (!text || codec != CODEC_NONE)) {
-        return err_set(err, TARN_INVALID,
-                       "file %s cannot be followed: only plain NDJSON and CSV grow line by line",
-                       in->file);
-    }
-    if (followed) {
-        return open_followed(in, path, kind, err);
-    }
     if (text && s->grow) {
         return open_growing(in, kind, codec, err);
     }
@@ -455,7 +372,6 @@ static void forget_file(source_input *in) {
     in->file = NULL;
     in->size = -1;
     in->check_len = 0;
-    in->inode = 0;
 }
 
 /* Names the file to read next; in->file NULL: there is none now. */
@@ -496,6 +412,9 @@ static tarn_code read_on(source_input *in, int64_t timeout_ms, tarn_batch *out,
         code = piece_reader_next(in->pieces, timeout_ms, out, ended, err);
         *kinds = piece_reader_kinds(in->pieces);
         piece_reader_position(in->pieces, &in->at);
+        if (input_is_followed(in)) {
+            followed_note(in);
+        }
         if (in->pipe != NULL && code == TARN_OK) {
             note_pipe(in);
             int64_t bytes;
@@ -517,17 +436,19 @@ static tarn_code read_on(source_input *in, int64_t timeout_ms, tarn_batch *out,
 
 static tarn_code end_file(source_input *in, tarn_error *err) {
     tarn_code code = TARN_OK;
-    bool again = in->setup->follow && in->kind == INPUT_FILE;
+    if (input_is_followed(in)) { /* until the next one is open it is where reading stands */
+        followed_end(in);
+        close_file(in);
+        return TARN_OK;
+    }
     if (in->kind == INPUT_FOLDER) {
         code = folder_note_done(&in->folder, in->name, in->size, err);
     }
     if (code != TARN_OK) {
         return code;
     }
-    if (in->kind == INPUT_FOLDER || again) { /* the next file, or the one that got the name next */
-        uint64_t next = again ? store_inode_after(in->path, &in->who) : 0;
+    if (in->kind == INPUT_FOLDER) {
         forget_file(in);
-        in->inode = next;
     } else {
         close_file(in);
         in->done_bytes += in->size > 0 ? in->size : 0;
@@ -558,9 +479,6 @@ tarn_code input_next(source_input *in, int64_t timeout_ms, tarn_batch *out, cons
             return TARN_OK;
         }
         if (in->reader == NULL && in->pieces == NULL) {
-            if (is_absent(in)) {
-                return TARN_OK;
-            }
             TRY(in->kind == INPUT_PIPE ? open_pipe(in, timeout_ms, err) : open_file(in, err));
             tell_of_passing(in);
         }
@@ -581,18 +499,36 @@ done:
 
 /* ---- offsets ---- */
 
+void input_put_hash(json_writer *w, const char *name, uint64_t hash) {
+    char text[17];
+    (void)snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    json_member_str(w, name, str_of(text));
+}
+
+bool input_read_hash(const json_value *offsets, const char *name, uint64_t *out) {
+    tarn_str text;
+    if (!json_str(json_get(offsets, name), &text) || text.len != 16) {
+        return false;
+    }
+    *out = 0;
+    for (size_t i = 0; i < 16; i++) {
+        char c = text.data[i];
+        *out = *out << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return true;
+}
+
 static void put_position(const source_input *in, json_writer *w) {
-    char check[17];
     if (in->check_len > 0) {
-        (void)snprintf(check, sizeof check, "%016llx", (unsigned long long)in->check);
         if (in->size >= 0) {
             json_member_i64(w, "size", in->size);
         }
         json_member_i64(w, "check-bytes", in->check_len);
-        json_member_str(w, "check", str_of(check));
+        input_put_hash(w, "check", in->check);
     }
     if (in->inode != 0) {
         json_member_i64(w, "inode", (int64_t)in->inode);
+        followed_put(in, w);
     }
     if (in->at.rows > 0) {
         json_member_i64(w, "rows", in->at.rows);
@@ -719,7 +655,6 @@ done:
 
 tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *err) {
     tarn_code code = TARN_OK;
-    tarn_str check;
     int64_t inode = 0;
     bool done = false;
     (void)json_bool(json_get(offsets, "done"), &done);
@@ -741,15 +676,10 @@ tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *er
     read_number(offsets, "whole", &in->whole);
     in->inode = (uint64_t)inode;
     in->check_len = in->check_len < CHECK_BYTES ? in->check_len : CHECK_BYTES;
-    if (json_str(json_get(offsets, "check"), &check) && check.len == 16) {
-        in->check = 0;
-        for (size_t i = 0; i < 16; i++) {
-            char c = check.data[i];
-            in->check = in->check << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-        }
-    } else {
+    if (!input_read_hash(offsets, "check", &in->check)) {
         in->check_len = 0;
     }
+    followed_seek(in, offsets);
     bool same = in->kind == INPUT_FILE && !in->setup->follow && in->check_len > 0;
     int64_t size = in->size;
     code = same ? check_again(in, err) : TARN_OK;

@@ -19,6 +19,7 @@ typedef struct source_setup {
     bool avro_envelope;
     bool follow;
     bool grow;
+    bool accept_gap;
     const char *const *kafka_properties;
     const char *kafka_group;
     bool kafka_balance;
@@ -71,8 +72,15 @@ typedef struct source_input {
     int64_t size;          /* of the file when it was looked at; -1: not known */
     int64_t check_len;     /* bytes at its front, whose hash is check */
     uint64_t check;
-    uint64_t inode;        /* of a followed file */
-    store_tail_id who;     /* of the one that is open, or was */
+    /* of a followed file, see source_followed.c */
+    uint64_t inode;
+    int64_t modified; /* when it was written last, in ns since 1970; 0: not known */
+    text_mark mark;   /* of what was read of it by this process */
+    int64_t tail_len; /* bytes before where it stands, whose hash is tail */
+    uint64_t tail;
+    const store_tail *open; /* its pieces'; NULL: it is not open, or packed */
+    bool over;              /* it was read to its end, since it was rotated, or cut */
+    bool cut;
     const tarn_type *root; /* of pieces, as setup knows it already */
     int64_t done_bytes;    /* of files read before */
     int64_t taken_bytes;   /* read by this process from files that are closed */
@@ -91,6 +99,20 @@ tarn_code input_read_name(tarn_arena *arena, const json_value *value, tarn_str *
 tarn_code input_seek(source_input *in, const json_value *offsets, tarn_error *err) TARN_MUST_USE;
 void input_progress(const source_input *in, int64_t *done, int64_t *total);
 int64_t input_taken(const source_input *in);
+
+void input_put_hash(json_writer *w, const char *name, uint64_t hash);
+bool input_read_hash(const json_value *offsets, const char *name, uint64_t *out);
+/* Gives feed to a reader of pieces, in every case. */
+tarn_code input_open_pieces(source_input *in, byte_feed *feed, file_kind kind,
+                            tarn_error *err) TARN_MUST_USE;
+/* ---- source_followed.c: one file that grows ---- */
+bool input_is_followed(const source_input *in);
+/* Nothing is open still where it is not there yet, or does not say what it holds. */
+tarn_code followed_open(source_input *in, tarn_error *err) TARN_MUST_USE;
+void followed_note(source_input *in); /* after rows were read of it */
+void followed_end(source_input *in);  /* before it is closed at its end */
+void followed_put(const source_input *in, json_writer *w);
+void followed_seek(source_input *in, const json_value *offsets);
 
 /* ---- kafka.c ---- */
 typedef struct kafka_source kafka_source;

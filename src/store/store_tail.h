@@ -13,28 +13,19 @@ tarn_code store_tail_open(tarn_env *env, const char *path, const char *name, sto
                           tarn_error *err) TARN_MUST_USE;
 void store_tail_seek(store_tail *tail, int64_t at);
 /* What is there now, at most cap bytes; nothing after timeout_ms (-1: waits for ever): *got is 0.
- * *ended: there will never be more, since its name has another file now (it was rotated) or it was
- * cut shorter. */
+ * *ended: there will never be more, since its name has another file now that was begun (it was
+ * rotated), or it was cut: it is shorter, or its last bytes that were read are others now. */
 tarn_code store_tail_read(store_tail *tail, void *dst, size_t cap, int64_t timeout_ms, size_t *got,
                           bool *ended, tarn_error *err) TARN_MUST_USE;
-typedef struct store_tail_id {
-    uint64_t inode; /* 0: none */
-    int64_t born_ns,
-        written_ns; /* written: as it was opened. born 0: the file system does not say */
-} store_tail_id;
-store_tail_id store_tail_who(const store_tail *tail);
+bool store_tail_was_cut(const store_tail *tail);
+uint64_t store_tail_inode(const store_tail *tail);
+/* When it was written last, in ns since 1970. */
+int64_t store_tail_modified(const store_tail *tail);
 void store_tail_close(store_tail *tail); /* takes NULL */
 
 /* Whether path is a folder. */
 bool store_is_folder(const char *path);
 /* The identity of a regular file; 0: there is none. */
 uint64_t store_inode_of(const char *path);
-/* The name, beside path or what it links to, of the file with this identity, into name; false:
- * there is none. */
-bool store_find_inode(const char *path, uint64_t inode, char *name, size_t cap);
-/* path has another file by now: the identity of the one to read after this one. That is path's
- * unless it was rotated more than once: files with its name and a number or date, that came after
- * the one that was read and hold something, come first. 0: there is none. */
-uint64_t store_inode_after(const char *path, const store_tail_id *read);
 
 #endif
