@@ -274,7 +274,8 @@ static tarn_code open_source(tarn_table *table, const char *path, tarn_file_read
     }
     code = tarn_table_schema_arrow(table, &columns, &the_app.err);
     if (code == TARN_OK) {
-        code = reopen_text(path, &o, &seen, &columns, reader);
+        /* A file without rows tells no columns, and changes nothing. */
+        code = reopen_text(path, &o, seen.n_children > 0 ? &seen : &columns, &columns, reader);
         columns.release(&columns);
     }
     seen.release(&seen);

@@ -83,6 +83,7 @@ static void release(ingest *in) {
         in->first_schema.release(&in->first_schema);
     }
     free(in->first_kinds);
+    free(in->first_bad);
     ingest_mark_free(in);
     tarn_source_close(in->source);
     tarn_sink_free(in->sink);

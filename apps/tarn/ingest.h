@@ -55,6 +55,7 @@ typedef struct ingest {
     struct ArrowSchema first_schema; /* rows of a pipe that were read before there was a table */
     struct ArrowArray first;
     uint8_t *first_kinds;
+    char *first_bad; /* why the first bad row that was seen before there was a table is bad */
     FILE *rejects;
     bool skip_bad;
     bool rejects_failed; /* a row could not be set aside */

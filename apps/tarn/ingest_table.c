@@ -30,21 +30,25 @@ static void drop_first(ingest *in) {
     in->source = NULL;
 }
 
-/* Bad rows are told when they are read again. */
+/* Bad rows are told when they are read again, if good ones make a table. */
 static int pass_reject(void *ctx, int64_t line, const char *raw, size_t raw_len,
                        const char *reason) {
-    (void)ctx;
-    (void)line;
+    ingest *in = ctx;
     (void)raw;
     (void)raw_len;
-    (void)reason;
+    if (in->first_bad == NULL) {
+        text t = {0};
+        text_add(&t, ": line %" PRId64 ": %s", line, reason);
+        in->first_bad = t.data;
+    }
     return 0;
 }
 
 static tarn_code nothing_there(const ingest *in) {
     return app_error(TARN_INVALID,
-                     "%s holds nothing to make columns of; --schema says what they are",
-                     strcmp(in->inputs[0], "-") == 0 ? "standard input" : in->inputs[0]);
+                     "%s holds nothing to make columns of%s; --schema says what they are",
+                     strcmp(in->inputs[0], "-") == 0 ? "standard input" : in->inputs[0],
+                     in->first_bad != NULL ? in->first_bad : "");
 }
 
 /* A file's columns without its rows, which are read later on. */

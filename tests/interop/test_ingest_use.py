@@ -253,6 +253,13 @@ def messages_say_what_to_do():
         shop.write("b.ndjson", lines([1]))
         assert "branch mian" in shop.tarn("ingest", "ns.t", "b.ndjson", "--branch", "mian").err
         assert "branch mian" not in shop.tarn("ingest", "ns.t", "b.ndjson", "--branch", "mian").err
+        shop.write("o.ndjson", '{"id": 1, "op": "insert"}\n{"id": 2, "op": null}\n')
+        for path in ("o.ndjson", "-"):
+            must_refuse(shop.tarn("ingest", "ns.o", path, "--format", "ndjson", "--create", "--op-column", "op", "--key", "id", "--deletes", "equality",
+                                  stdin='{"id": 1, "op": "insert"}\n', check=False), "line 1", 'column op: "insert" was no kind of row')
+        shop.write("none.ndjson", "")
+        shop.tarn("create", "ns.m", "id long not null, v string", "--identifier", "id")
+        equal(json.loads(shop.tarn("merge", "ns.m", "none.ndjson", "--json").out)["snapshot-id"], None)
         for said in (False, False, True):  # made, gone on with, and by another
             name = "st2" if said else "st"
             answer = shop.tarn("ingest", "ns.u", "b.ndjson", "--create", "--schema", "id long", "--state", name)
