@@ -1,6 +1,9 @@
 /* sink/keys_index.c - key indexes in step with the table (keys.h, invariants 1 and 2). */
 #include "base/map.h"
 #include "sink/keys_int.h"
+#include "store/store_tail.h"
+
+#define MOST_TASKS 256 /* whose indexes are looked for when there are others now */
 
 void keys_close_indexes(sink_keys *k) {
     for (int32_t i = 0; k->indexes != NULL && i < k->options.n_tasks; i++) {
@@ -8,6 +11,29 @@ void keys_close_indexes(sink_keys *k) {
         k->indexes[i] = NULL;
     }
     k->indexes = NULL;
+}
+
+static char *index_dir(sink_keys *k, int32_t i, int32_t n) {
+    return arena_printf(&k->now, "%.*s/keys-%d-of-%d", (int)k->options.state_dir.len,
+                        k->options.state_dir.data, i + 1, n);
+}
+
+/* Indexes of another number of tasks: keys are spread otherwise now, so they only take room. What
+ * another process has open stays. */
+static void remove_others(sink_keys *k) {
+    for (int32_t n = 1; n <= MOST_TASKS; n++) {
+        for (int32_t i = 0; i < n && n != k->options.n_tasks; i++) {
+            tarn_error ignored = TARN_ERROR_INIT;
+            key_index_options scratch = {.dir = index_dir(k, i, n)};
+            key_index *index = NULL;
+            if (scratch.dir == NULL || !store_is_folder(scratch.dir)) {
+                break;
+            }
+            if (key_index_open(k->env, &scratch, &index, &ignored) == TARN_OK) {
+                key_index_close(index); /* with all that it has */
+            }
+        }
+    }
 }
 
 tarn_code keys_open(sink_keys *k, const tarn_metadata *m, tarn_error *err) {
@@ -24,8 +50,7 @@ tarn_code keys_open(sink_keys *k, const tarn_metadata *m, tarn_error *err) {
     for (int32_t i = 0; i < o->n_tasks; i++) {
         key_index_options options;
         memset(&options, 0, sizeof options);
-        options.dir = arena_printf(&k->now, "%.*s/keys-%d-of-%d", (int)o->state_dir.len,
-                                   o->state_dir.data, i + 1, o->n_tasks);
+        options.dir = index_dir(k, i, o->n_tasks);
         if (options.dir == NULL) {
             code = err_nomem(err);
             goto done;
@@ -37,6 +62,7 @@ tarn_code keys_open(sink_keys *k, const tarn_metadata *m, tarn_error *err) {
         options.memory_bytes = memory;
         TRY(key_index_open(k->env, &options, &k->indexes[i], err));
     }
+    remove_others(k);
 done:
     if (code != TARN_OK) {
         keys_close_indexes(k);

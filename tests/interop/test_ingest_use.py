@@ -220,6 +220,19 @@ def each_checkpoint_has_its_snapshot():
             equal(sum(e["data-files"] for e in said if e["event"] == "checkpoint"), 1 if ids_given else 0)
 
 
+def another_number_of_writers():
+    """Key indexes that were of as many writers as there are no more go."""
+    with Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long not null")
+        os.mkdir(shop.path("d"))
+        for n, writers in enumerate((3, 1, 2, 2)):
+            shop.write("d/%d" % n, lines(range(n, n + 50)))
+            shop.tarn("ingest", "ns.t", "d", "--format", "ndjson", "--upsert", "--key", "id", "--deletes", "position", "--state", "st", "--writers", str(writers))
+            equal(sorted(name for name in os.listdir(shop.path("st")) if name.startswith("keys-")),
+                  ["keys-%d-of-%d" % (i + 1, writers) for i in range(writers)])
+            equal(ids(shop), list(range(n + 50)))
+
+
 def metrics_that_cannot_be_written():
     """An error before anything is made or committed, so that running it again doubles nothing."""
     with Workshop() as shop:
@@ -320,7 +333,7 @@ def more_files_than_memory():
 
 
 CASES = [more_files_than_memory, pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, compressed_pipes, a_file_that_is_not_read_to_its_end,
-         a_table_that_was_taken_back, each_checkpoint_has_its_snapshot, metrics_that_cannot_be_written, metrics_are_of_this_run, options_without_effect, messages_say_what_to_do]
+         a_table_that_was_taken_back, each_checkpoint_has_its_snapshot, another_number_of_writers, metrics_that_cannot_be_written, metrics_are_of_this_run, options_without_effect, messages_say_what_to_do]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))
