@@ -3,7 +3,8 @@
  * NAME, followed, becomes NAME.1 and then NAME.2 (the numbers of some tools grow towards the newest
  * instead: times tell), or NAME with a date or counter: NAME-20261130, NAME.2026-11-30.2; also
  * inside, before its ending: app.1.log. Among names of one shape the numbers order; else the time
- * of the last write does. A packed file counts where it is not there unpacked too. */
+ * of the last write does. A packed file counts where it is not there unpacked too; its time may be
+ * that of the packing, so it is held against other packed ones only. */
 #include "source/rotated.h"
 
 #define MAX_NUMBERS    8
@@ -145,7 +146,7 @@ static void find_direction(order *o) {
         if (!one.counter && a.ok && a.counter) {
             one = a;
             one_time = time;
-        } else if (is_one_shape(&a, &one)) {
+        } else if (is_one_shape(&a, &one) && a.packed == one.packed) {
             int way = compare_numbers(&a, &one) * compare_times(time, one_time);
             votes += (way > 0) - (way < 0);
         }
@@ -196,7 +197,8 @@ void rotated_find_next(const store_beside_list *list, int32_t at, int64_t modifi
             continue;
         }
         int newer = compare(&o, &name, file->modified, &o.at, o.modified);
-        if (newer != 0 && newer * compare_times(file->modified, o.modified) < 0) {
+        if (newer != 0 && name.packed == o.at.packed &&
+            newer * compare_times(file->modified, o.modified) < 0) {
             out->disputed = i;
         }
         if (newer > 0 && (out->file < 0 || compare(&o, &name, file->modified, &best,

@@ -109,13 +109,27 @@ static tarn_code has_text(const source_input *in, const store_beside *file, bool
     return TARN_OK;
 }
 
-static int32_t index_of(const store_beside_list *list, uint64_t inode) {
+static bool is_it(const source_input *in, const store_beside *file) {
+    return in->inode != 0 && file->inode == in->inode &&
+           (in->born == 0 || file->born == 0 || file->born == in->born);
+}
+
+static int32_t index_of(const source_input *in, const store_beside_list *list) {
     for (int32_t i = 0; i < list->n; i++) {
-        if (inode != 0 && list->files[i].inode == inode) {
+        if (is_it(in, &list->files[i])) {
             return i;
         }
     }
     return -1;
+}
+
+/* What was written before reading stood where it stands is none; of others that begin so, as short
+ * texts do, the oldest is it. */
+static bool is_better_copy(const source_input *in, const store_beside *a, const store_beside *b) {
+    if (in->modified == 0) {
+        return b == NULL || a->modified > b->modified;
+    }
+    return a->modified >= in->modified && (b == NULL || a->modified < b->modified);
 }
 
 /* By its inode, unless that was seen cut; else as a copy of it, packed or not. What has the name
@@ -125,7 +139,7 @@ static tarn_code find_again(const source_input *in, const store_beside_list *lis
     tarn_code code = TARN_OK;
     bool same = false;
     *out = -1;
-    int32_t it = in->cut ? -1 : index_of(list, in->inode);
+    int32_t it = in->cut ? -1 : index_of(in, list);
     if (it >= 0) {
         TRY(has_text(in, &list->files[it], &same, err));
     }
@@ -139,13 +153,12 @@ static tarn_code find_again(const source_input *in, const store_beside_list *lis
     for (int32_t i = 0; i < list->n; i++) {
         const store_beside *file = &list->files[i];
         bool may_be = i == list->named ? !in->over : rotated_is(list, i);
-        if (!may_be || file->inode == in->inode) {
+        if (!may_be || is_it(in, file) ||
+            !is_better_copy(in, file, *out >= 0 ? &list->files[*out] : NULL)) {
             continue;
         }
         TRY(has_text(in, file, &same, err));
-        if (same && (*out < 0 || file->modified > list->files[*out].modified)) {
-            *out = i;
-        }
+        *out = same ? i : *out;
     }
 done:
     return code;
@@ -162,7 +175,7 @@ static tarn_code tell(followed_target *t, tarn_arena *arena, const char *text, t
 static tarn_code after_a_gap(source_input *in, const store_beside_list *list, tarn_arena *arena,
                              followed_target *t, tarn_error *err) {
     rotated_next next = {-1, -1, false, -1};
-    bool cut = list->named >= 0 && list->files[list->named].inode == in->inode;
+    bool cut = list->named >= 0 && is_it(in, &list->files[list->named]);
     t->refused = in->setup->accept_gap ? TARN_OK : TARN_INVALID;
     t->fresh = true;
     if (in->modified > 0) {
@@ -238,7 +251,7 @@ static tarn_code find_target(source_input *in, const store_beside_list *list, ta
     }
     TRY(find_again(in, list, &at, err));
     if (in->cut && at < 0) {
-        int32_t it = index_of(list, in->inode);
+        int32_t it = index_of(in, list);
         t->file = it >= 0 ? it : list->named;
         t->fresh = true;
         return tell(t, arena,
@@ -308,6 +321,7 @@ static tarn_code begin_file(source_input *in, const store_beside *file, bool nam
     in->mark.head_len = in->check_len;
     in->mark.head = in->check;
     in->inode = file->inode;
+    in->born = file->born;
     in->modified = file->modified;
     in->size = file->size;
     in->from_bytes = in->at.bytes;
@@ -479,6 +493,9 @@ void followed_put(const source_input *in, json_writer *w) {
     if (in->modified > 0) {
         json_member_i64(w, "modified-ns", in->modified);
     }
+    if (in->born > 0) {
+        json_member_i64(w, "born-ns", in->born);
+    }
 }
 
 void followed_seek(source_input *in, const json_value *offsets) {
@@ -488,4 +505,5 @@ void followed_seek(source_input *in, const json_value *offsets) {
                  input_read_hash(offsets, "tail", &in->tail);
     in->tail_len = known ? value : 0;
     in->modified = json_i64(json_get(offsets, "modified-ns"), &value) && value > 0 ? value : 0;
+    in->born = json_i64(json_get(offsets, "born-ns"), &value) && value > 0 ? value : 0;
 }

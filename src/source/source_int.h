@@ -74,6 +74,7 @@ typedef struct source_input {
     uint64_t check;
     /* of a followed file, see source_followed.c */
     uint64_t inode;
+    int64_t born;     /* as of store_beside; 0: not known */
     int64_t modified; /* when it was written last, in ns since 1970; 0: not known */
     text_mark mark;   /* of what was read of it by this process */
     int64_t tail_len; /* bytes before where it stands, whose hash is tail */

@@ -2,10 +2,12 @@
  *
  * A folder is read name by name while others may rename in it, so that a file may be seen twice or
  * not at all. Two readings that agree were not disturbed. */
+#define _GNU_SOURCE /* statx: when a file was made */
 #include "store/store_beside.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,14 +36,19 @@ static const char *follow_links(tarn_arena *arena, const char *path) {
     return path;
 }
 
+static int64_t ns_of(const struct statx_timestamp *t) {
+    return (int64_t)t->tv_sec * 1000000000 + (int64_t)t->tv_nsec;
+}
+
 static tarn_code add_file(tarn_arena *arena, const char *folder, const char *name,
                           store_beside_list *list, tarn_error *err) {
-    struct stat st;
+    struct statx st;
     const char *path = arena_printf(arena, "%s%s", folder, name);
     if (path == NULL) {
         return err_nomem(err);
     }
-    if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode)) {
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) != 0 ||
+        !S_ISREG(st.stx_mode)) {
         return TARN_OK;
     }
     if ((list->n & (list->n - 1)) == 0) { /* full at each power of two */
@@ -53,9 +60,14 @@ static tarn_code add_file(tarn_arena *arena, const char *folder, const char *nam
         }
         list->files = files;
     }
-    list->files[list->n++] =
-        (store_beside){path, base_of(path), (uint64_t)st.st_ino, (int64_t)st.st_size,
-                       (int64_t)st.st_mtim.tv_sec * 1000000000 + (int64_t)st.st_mtim.tv_nsec};
+    list->files[list->n++] = (store_beside){
+        path,
+        base_of(path),
+        st.stx_ino,
+        (int64_t)st.stx_size,
+        ns_of(&st.stx_mtime),
+        (st.stx_mask & STATX_BTIME) != 0 ? ns_of(&st.stx_btime) : 0,
+    };
     return TARN_OK;
 }
 

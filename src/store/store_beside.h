@@ -13,6 +13,7 @@ typedef struct store_beside {
     uint64_t inode;
     int64_t size;
     int64_t modified; /* ns since 1970 */
+    int64_t born;     /* when it was made, as an inode may come again; 0: not known */
 } store_beside;
 
 typedef struct store_beside_list {

@@ -23,9 +23,14 @@ struct store_tail {
     uint64_t inode;
     int64_t replaced_ms; /* since when its name has another file; 0: it does not */
     bool cut;
+    int64_t modified;
     size_t n_last; /* bytes before at, as they were read */
     char last[LAST_BYTES];
 };
+
+static int64_t ns_of(const struct stat *st) {
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + (int64_t)st->st_mtim.tv_nsec;
+}
 
 tarn_code store_tail_open(tarn_env *env, const char *path, const char *name, store_tail **out,
                           tarn_error *err) {
@@ -47,6 +52,7 @@ tarn_code store_tail_open(tarn_env *env, const char *path, const char *name, sto
         goto done;
     }
     t->inode = (uint64_t)st.st_ino;
+    t->modified = ns_of(&st);
     *out = t;
     t = NULL;
 done:
@@ -78,10 +84,13 @@ static tarn_code read_now(store_tail *t, void *dst, size_t cap, size_t *got, tar
     const struct iovec parts[] = {{before, t->n_last}, {dst, cap}};
     struct stat st;
     ssize_t n;
+    if (fstat(t->fd, &st) != 0) {
+        return err_os(err, errno, "could not read %s", t->name);
+    }
     do {
         n = preadv(t->fd, parts, 2, (off_t)(t->at - (int64_t)t->n_last));
     } while (n < 0 && errno == EINTR);
-    if (n < 0 || fstat(t->fd, &st) != 0) {
+    if (n < 0) {
         return err_os(err, errno, "could not read %s", t->name);
     }
     t->cut = (size_t)n < t->n_last || memcmp(before, t->last, t->n_last) != 0 ||
@@ -89,6 +98,7 @@ static tarn_code read_now(store_tail *t, void *dst, size_t cap, size_t *got, tar
     *got = t->cut ? 0 : (size_t)n - t->n_last;
     if (*got > 0) {
         t->at += (int64_t)*got;
+        t->modified = ns_of(&st);
         keep_last(t, dst, *got);
     }
     return TARN_OK;
@@ -139,10 +149,7 @@ bool store_tail_was_cut(const store_tail *t) {
 }
 
 int64_t store_tail_modified(const store_tail *t) {
-    struct stat st;
-    return fstat(t->fd, &st) == 0
-               ? (int64_t)st.st_mtim.tv_sec * 1000000000 + (int64_t)st.st_mtim.tv_nsec
-               : 0;
+    return t->modified;
 }
 
 void store_tail_close(store_tail *t) {

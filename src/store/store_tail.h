@@ -19,7 +19,7 @@ tarn_code store_tail_read(store_tail *tail, void *dst, size_t cap, int64_t timeo
                           bool *ended, tarn_error *err) TARN_MUST_USE;
 bool store_tail_was_cut(const store_tail *tail);
 uint64_t store_tail_inode(const store_tail *tail);
-/* When it was written last, in ns since 1970. */
+/* When it was written last before it was read last, in ns since 1970. */
 int64_t store_tail_modified(const store_tail *tail);
 void store_tail_close(store_tail *tail); /* takes NULL */
 

@@ -5,6 +5,7 @@
  * comes next is checked on lists of names and times too. */
 #include "tempdir.h"
 #include "test.h"
+#include "torture.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -202,8 +203,8 @@ static void next_is(const listed *files, int32_t n, int32_t at, const char *want
     store_beside_list list = {list_files, n, STR("app.log"), STR("app.log"), -1};
     rotated_next next;
     for (int32_t i = 0; i < n; i++) {
-        list_files[i] = (store_beside){files[i].name, str_of(files[i].name), (uint64_t)i + 1, 1,
-                                       files[i].modified};
+        list_files[i] = (store_beside){
+            files[i].name, str_of(files[i].name), (uint64_t)i + 1, 1, files[i].modified, 0};
         list.named = strcmp(files[i].name, "app.log") == 0 ? i : list.named;
     }
     rotated_find_next(&list, at, 5, &next);
@@ -239,6 +240,8 @@ static void names_and_times_say_what_comes_next(void **state) {
     next_is(hole, 4, 2, "app.log.1", 2, true);
     const listed none[] = {{"app.log", 9}, {"app.log.3", 6}, {"app.log.4", 5}};
     next_is(none, 3, 1, "", 2, true);
+    const listed repacked[] = {{"app.log", 9}, {"app.log.1", 7}, {"app.log.2.gz", 8}};
+    next_is(repacked, 3, 1, "", -1, false); /* packed later, by what keeps no times */
     const listed alone[] = {{"app.log", 9}, {"app.log.3", 6}};
     next_is(alone, 2, 1, "", 2, false);
     next_is(counted, 8, -1, "app.log.3", -1, false); /* gone, and last written at 5 */
@@ -326,6 +329,50 @@ static void packed_files_are_read_through(void **state) {
     f.options.accept_gap = true;
     assert_int_equal(look(&f, -1), TARN_UNSUPPORTED);
     assert_non_null(strstr(f.err.message, "app.log-2.xz"));
+    end(&f);
+}
+
+/* Of texts that begin alike the one that was written next is it. */
+static void short_texts_are_told_apart(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    put(&f, "app.log.2", "wb", 0, 1);
+    (void)usleep(20000); /* times of files are told apart */
+    put(&f, "app.log.1", "wb", 0, 2);
+    (void)usleep(20000);
+    put(&f, "app.log", "wb", 0, 0);
+    reads(&f, "0,");
+    stop(&f);
+    put(&f, "app.log", "ab", 3, 3);
+    for (int i = 0; i < 2; i++) {
+        rotate(&f, i, 0);
+        (void)usleep(20000);
+        put(&f, "app.log", "wb", 0, 0);
+        put(&f, "app.log", "ab", 4 + i, 4 + i);
+    }
+    pack(&f, "app.log.2");
+    reads(&f, "3,0,4,0,5,");
+    assert_int_equal(f.n_told, 0);
+    end(&f);
+}
+
+/* An inode may come again: nothing was read of the one that it was of. */
+static void another_file_with_its_inode_is_not_it(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    put(&f, "app.log", "wb", 1, 0);
+    reads(&f, "");
+    stop(&f);
+    put(&f, "app.log", "ab", 1, 1);
+    move(&f, "app.log", "app.log.1");
+    pack(&f, "app.log.1");
+    (void)usleep(20000);
+    put(&f, "app.log", "wb", 2, 2);
+    refuses(&f, "rows may be lost");
+    f.options.accept_gap = true;
+    reads(&f, "1,2,");
     end(&f);
 }
 
@@ -520,11 +567,50 @@ static void older_offsets_are_read(void **state) {
     end(&f);
 }
 
+/* Every allocation of finding the file again, and of those behind it, fails once. */
+static void memory_runs_out_anywhere(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f);
+    put(&f, "app.log", "wb", 1, 2);
+    reads(&f, "1,2,");
+    stop(&f);
+    const char *offsets = f.offsets;
+    put(&f, "app.log", "ab", 3, 3);
+    rotate(&f, 0, 0);
+    put(&f, "app.log", "wb", 4, 4);
+    rotate(&f, 1, 0);
+    pack(&f, "app.log.2");
+    put(&f, "app.log", "wb", 5, 5);
+    tarn_env *env = f.env;
+    for (int64_t k = 1;; k++) {
+        test_memory memory = {0};
+        f.env = test_env_memory(&memory);
+        memory.fail_at = k;
+        f.offsets = offsets;
+        tarn_code code = look(&f, 3);
+        bool struck = memory.fail_at == 0;
+        stop(&f);
+        test_env_done(f.env);
+        f.env = env;
+        if (!struck) {
+            assert_int_equal(code, TARN_OK);
+            break;
+        }
+        assert_int_equal(code, TARN_NOMEM);
+        buf_reset(&f.seen);
+        err_reset(&f.err);
+    }
+    end(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_times_say_what_comes_next),
         cmocka_unit_test(files_between_are_read_in_order),
         cmocka_unit_test(packed_files_are_read_through),
+        cmocka_unit_test(short_texts_are_told_apart),
+        cmocka_unit_test(another_file_with_its_inode_is_not_it),
         cmocka_unit_test(a_links_file_is_rotated),
         cmocka_unit_test(late_rows_are_waited_for),
         cmocka_unit_test(what_was_read_is_known_until_the_next_is_there),
@@ -532,6 +618,7 @@ int main(void) {
         cmocka_unit_test(copies_are_read_on),
         cmocka_unit_test(gaps_are_refused_or_told),
         cmocka_unit_test(a_file_that_goes_is_told),
-        cmocka_unit_test(older_offsets_are_read)};
+        cmocka_unit_test(older_offsets_are_read),
+        cmocka_unit_test(memory_runs_out_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
