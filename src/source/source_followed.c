@@ -35,6 +35,11 @@ bool input_is_followed(const source_input *in) {
 
 /* ---- the file that was followed ---- */
 
+static bool is_it(const source_input *in, const store_beside *file) {
+    return in->inode != 0 && file->inode == in->inode &&
+           (in->born == 0 || file->born == 0 || file->born == in->born);
+}
+
 /* Its text, unpacked. counter as in file_stream.h. */
 static tarn_code open_text(tarn_env *env, const char *path, file_stream_part *part, io_stream **out,
                            tarn_error *err) {
@@ -75,7 +80,8 @@ done:
     return code;
 }
 
-/* Whether the file has what was read, up to where reading stands. */
+/* Whether the file has what was read, up to where reading stands. One that can't be read has not,
+ * unless it is known to be it: then that is an error. */
 static tarn_code has_text(const source_input *in, const store_beside *file, bool *same,
                           tarn_error *err) {
     char bytes[MARK_HEAD_BYTES + MARK_TAIL_BYTES];
@@ -93,7 +99,7 @@ static tarn_code has_text(const source_input *in, const store_beside *file, bool
         return TARN_OK;
     }
     tarn_code code = read_text(in->setup->env, file->path, &part, bytes, want, &got, &why);
-    if (code == TARN_NOMEM || code == TARN_CANCELLED) {
+    if (code == TARN_NOMEM || code == TARN_CANCELLED || (code == TARN_IO && is_it(in, file))) {
         if (err != NULL) {
             *err = why;
         }
@@ -107,11 +113,6 @@ static tarn_code has_text(const source_input *in, const store_beside *file, bool
         *same = file->size >= at;
     }
     return TARN_OK;
-}
-
-static bool is_it(const source_input *in, const store_beside *file) {
-    return in->inode != 0 && file->inode == in->inode &&
-           (in->born == 0 || file->born == 0 || file->born == in->born);
 }
 
 static int32_t index_of(const source_input *in, const store_beside_list *list) {
@@ -182,6 +183,7 @@ static tarn_code after_a_gap(source_input *in, const store_beside_list *list, ta
         rotated_find_next(list, -1, in->modified, &next);
     }
     t->file = next.file >= 0 ? next.file : list->named;
+    t->settle = t->file >= 0;
     const char *goes_on = t->file >= 0 ? list->files[t->file].path : in->path;
     return tell(
         t, arena,
@@ -207,6 +209,7 @@ static tarn_code after_rotation(source_input *in, const store_beside_list *list,
     t->file = next.file >= 0 ? next.file : list->named;
     t->fresh = true;
     if (at < 0) {
+        t->settle = t->file >= 0;
         TRY(tell(t, arena,
                  arena_printf(arena,
                               "file %s, which was followed and read to its end, is gone: whether "
@@ -253,6 +256,7 @@ static tarn_code find_target(source_input *in, const store_beside_list *list, ta
     if (in->cut && at < 0) {
         int32_t it = index_of(in, list);
         t->file = it >= 0 ? it : list->named;
+        t->settle = t->file >= 0;
         t->fresh = true;
         return tell(t, arena,
                     arena_printf(arena,
