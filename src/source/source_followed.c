@@ -99,7 +99,8 @@ static tarn_code has_text(const source_input *in, const store_beside *file, bool
         return TARN_OK;
     }
     tarn_code code = read_text(in->setup->env, file->path, &part, bytes, want, &got, &why);
-    if (code == TARN_NOMEM || code == TARN_CANCELLED || (code == TARN_IO && is_it(in, file))) {
+    if (code == TARN_NOMEM || code == TARN_CANCELLED ||
+        ((code == TARN_IO || code == TARN_DENIED) && is_it(in, file))) {
         if (err != NULL) {
             *err = why;
         }
