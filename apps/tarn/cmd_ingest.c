@@ -85,6 +85,7 @@ static void release(ingest *in) {
     free(in->first_kinds);
     free(in->first_bad);
     ingest_mark_free(in);
+    free(in->before);
     tarn_source_close(in->source);
     tarn_sink_free(in->sink);
     if (in->schema.release != NULL) {

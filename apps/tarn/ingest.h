@@ -69,6 +69,9 @@ typedef struct ingest {
     int32_t rewinds;   /* one behind the other */
     bool ends_waiting; /* for the catalog, after a signal: */
     struct timespec stopped;
+    bool in_hand; /* rows that were read are neither written nor part of the checkpoint to make */
+    char *before; /* offsets of what was read before them; NULL: unknown, or not needed */
+    int64_t rejected_then;
     bool rewound;               /* the last checkpoint was refused, and its rows come again */
     int64_t checkpoints_before; /* this sink was opened */
     int64_t rows, waiting, rejected, rejected_before, commits, checkpoints;

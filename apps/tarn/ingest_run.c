@@ -102,10 +102,22 @@ static tarn_code tell_source(ingest *in) {
     return code;
 }
 
+/* Of the rows that the sink has: not of those in hand, which the source counts as read. */
+static tarn_code read_offsets(const ingest *in, char **out) {
+    char *source = NULL;
+    if (in->in_hand) {
+        *out = strdup(in->before);
+        return *out != NULL ? TARN_OK : app_error(TARN_NOMEM, "out of memory");
+    }
+    tarn_code code = tarn_source_offsets(in->source, &source, &the_app.err);
+    *out = code == TARN_OK ? make_offsets(in, source) : NULL;
+    tarn_text_free(the_app.env, source);
+    return code;
+}
+
 /* Bad rows are set aside before the good ones around them are there. */
 tarn_code ingest_checkpoint(ingest *in) {
     tarn_outcome outcome = TARN_OUTCOME_INIT;
-    char *source = NULL;
     char *offsets = NULL;
     tarn_code code = TARN_OK;
     clock_gettime(CLOCK_MONOTONIC, &in->checkpointed);
@@ -117,23 +129,23 @@ tarn_code ingest_checkpoint(ingest *in) {
         code = tarn_sink_commit(in->sink, &outcome, &the_app.err);
         note_outcome(in, &outcome);
     } else {
-        code = tarn_source_offsets(in->source, &source, &the_app.err);
-        if (code == TARN_OK) {
-            offsets = make_offsets(in, source);
-            code = ingest_options.state != NULL ? ingest_mark_set(in, offsets) : TARN_OK;
+        code = read_offsets(in, &offsets);
+        if (code == TARN_OK && ingest_options.state != NULL) {
+            code = ingest_mark_set(in, offsets);
         }
         if (code == TARN_OK) {
             code = tarn_sink_checkpoint(in->sink, offsets, &outcome, &the_app.err);
             note_outcome(in, &outcome); /* of those before it too, which it may fail of */
         }
-        if (code == TARN_OK) {
-            code = ingest_options.state != NULL
-                       ? tell_source(in)
-                       : tarn_source_committed(in->source, source, &the_app.err);
+        if (code == TARN_OK && ingest_options.state != NULL) {
+            code = tell_source(in);
+        } else if (code == TARN_OK) {
+            const char *source =
+                ingest_options.kafka_balance ? offsets : offsets_of_source(offsets);
+            code = tarn_source_committed(in->source, source, &the_app.err);
         }
     }
     free(offsets);
-    tarn_text_free(the_app.env, source);
     in->rewound = false;
     if (code != TARN_OK && ingest_options.kafka_balance) {
         return ingest_rewind(in, code);
@@ -284,12 +296,25 @@ static tarn_code open_source(ingest *in) {
     return code;
 }
 
+/* A checkpoint that comes between a batch's reading and its writing is of what was before it. */
+static tarn_code note_before(ingest *in) {
+    free(in->before);
+    in->before = NULL;
+    in->rejected_then = in->rejected;
+    bool kept = ingest_options.state != NULL || ingest_is_kafka(in);
+    return kept ? read_offsets(in, &in->before) : TARN_OK;
+}
+
 static tarn_code read_on(ingest *in, bool *ended) {
     struct ArrowSchema schema;
     struct ArrowArray array;
     const uint8_t *kinds;
-    tarn_code code = tarn_source_next(in->source, in->streaming ? LOOK_MS : -1, &schema, &array,
-                                      &kinds, ended, &the_app.err);
+    tarn_code code = ingest_options.evolve ? note_before(in) : TARN_OK;
+    if (code != TARN_OK) {
+        return code;
+    }
+    code = tarn_source_next(in->source, in->streaming ? LOOK_MS : -1, &schema, &array, &kinds,
+                            ended, &the_app.err);
     if (code == TARN_OK && array.release != NULL) {
         code = write_rows(in, &schema, &array, kinds);
     } else if (code == TARN_OK && !*ended) {

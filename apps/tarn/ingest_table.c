@@ -456,6 +456,17 @@ static void compare(text *edits, const char *parent, const struct ArrowSchema *t
     }
 }
 
+/* Rows wait in the columns of before. */
+static tarn_code end_schema(ingest *in) {
+    int64_t rejected = in->rejected;
+    in->in_hand = in->before != NULL;
+    in->rejected = in->rejected_then;
+    tarn_code code = ingest_checkpoint(in);
+    in->rejected = rejected;
+    in->in_hand = false;
+    return code;
+}
+
 tarn_code ingest_evolve(ingest *in, const struct ArrowSchema *batch) {
     text edits = {0};
     tarn_outcome outcome = TARN_OUTCOME_INIT;
@@ -464,7 +475,7 @@ tarn_code ingest_evolve(ingest *in, const struct ArrowSchema *batch) {
     compare(&edits, "", &in->schema, batch);
     if (edits.len > 1) {
         text_add(&edits, "]");
-        code = in->waiting > 0 ? ingest_checkpoint(in) : TARN_OK; /* in the columns of before */
+        code = in->waiting > 0 ? end_schema(in) : TARN_OK;
         code = code == TARN_OK ? ingest_flush(in) : code;
         if (code == TARN_OK) {
             tarn_sink_free(in->sink);

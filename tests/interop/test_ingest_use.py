@@ -332,7 +332,31 @@ def more_files_than_memory():
             assert len(shop.cat(table + ".snapshots").rows) > 1
 
 
-CASES = [more_files_than_memory, pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, compressed_pipes, a_file_that_is_not_read_to_its_end,
+def killed_after_columns_were_added():
+    """--evolve makes a checkpoint of what came before the new columns: the rows that have them are not in it, and come again after a kill. Bad rows too."""
+    with Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long")
+        os.mkdir(shop.path("in"))
+        command = ["ingest", "ns.t", "in", "--state", "st", "--evolve", "--rejects", "bad.ndjson"]
+        rows = [{"id": i} for i in range(10)] + [{"id": i, "more": i} for i in range(10, 20)]
+        shop.write("in/a.ndjson", "".join(json.dumps(row) + "\n" for row in rows[:10]))
+        shop.write("in/b.ndjson", "".join(json.dumps(row) + "\n" for row in rows[10:]) + "bad\n")
+        process = subprocess.Popen([harness.binary(), *command, "--follow", "--checkpoint-interval", "1h"], cwd=shop.folder, stderr=subprocess.PIPE)
+        try:
+            until = time.time() + 60
+            while "more" not in shop.tarn("describe", "ns.t").out:
+                assert time.time() < until and process.poll() is None
+        finally:
+            process.kill()
+            process.communicate()
+        equal(len(shop.cat("ns.t").rows), 10)
+        shop.tarn(*command)
+        same(shop.cat("ns.t").rows, [{"more": None, **row} for row in rows])
+        with open(shop.path("bad.ndjson"), encoding="utf-8") as file:
+            equal([json.loads(line)["row"] for line in file], ["bad"])
+
+
+CASES = [killed_after_columns_were_added, more_files_than_memory, pipes_and_a_state, bad_rows_of_others_stay, an_idle_pipe_is_stopped, compressed_pipes, a_file_that_is_not_read_to_its_end,
          a_table_that_was_taken_back, each_checkpoint_has_its_snapshot, another_number_of_writers, metrics_that_cannot_be_written, metrics_are_of_this_run, options_without_effect, messages_say_what_to_do]
 
 if __name__ == "__main__":
