@@ -145,6 +145,15 @@ static tarn_code check_base(void *ctx, const tarn_metadata *base, tarn_error *er
                        sink_state_epoch(c->options.state));
         goto done;
     }
+    if (history.checkpoint >= check->delta->checkpoint) {
+        code = err_set(err, TARN_DENIED,
+                       "sink %.*s is at work elsewhere too, with a copy of this state: its "
+                       "checkpoint %" PRId64 " is in snapshot %" PRId64
+                       " already, and this job's %" PRId64 " is another one",
+                       STR_ARG(c->options.sink_id), history.checkpoint, history.snapshot_id,
+                       check->delta->checkpoint);
+        goto done;
+    }
     TRY(check_moved(c, base, &history, err));
     TRY(check_version(c, base, err));
 done:
@@ -189,15 +198,24 @@ static tarn_code make_summary(base_check *check, tarn_properties *out, tarn_erro
 }
 
 /* What check_base asks, for a catalog that decides by itself. */
-static const commit_fence *make_fence(committer *c) {
+static tarn_code make_fence(const base_check *check, const commit_fence **out, tarn_error *err) {
+    committer *c = check->committer;
     if (c->options.state == NULL) {
-        return NULL;
+        return TARN_OK;
+    }
+    commit_fence *fence = ARENA_NEW(check->arena, commit_fence);
+    if (fence == NULL) {
+        return err_nomem(err);
     }
     c->fenced[0] = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
     c->fenced[1] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
-    c->fence =
-        (commit_fence){{2, c->fenced}, STR(SINK_KEY_EPOCH), sink_state_epoch(c->options.state)};
-    return &c->fence;
+    *fence = (commit_fence){.of = {2, c->fenced},
+                            .number = STR(SINK_KEY_EPOCH),
+                            .at_most = sink_state_epoch(c->options.state),
+                            .step = STR(SINK_KEY_CHECKPOINT),
+                            .step_below = check->delta->checkpoint};
+    *out = fence;
+    return TARN_OK;
 }
 
 static void count_commit(committer *c, const commit_outcome *out, int64_t ms) {
@@ -261,7 +279,7 @@ static tarn_code fill_request(base_check *check, commit_request *request, tarn_e
     request->allow_empty = is_empty(d);
     request->table_uuid = c->options.table_uuid;
     request->share = c->options.sink_id.len == 0;
-    request->fence = make_fence(c);
+    TRY(make_fence(check, &request->fence, err));
     request->check = check_base;
     request->check_ctx = check;
     request->memory = c->memory;

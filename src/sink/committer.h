@@ -54,7 +54,6 @@ typedef struct committer {
     committer_options options;
     tarn_property mine; /* how its snapshots are known */
     tarn_property fenced[2];
-    commit_fence fence;       /* parts of every request, as mine */
     sink_committed committed; /* offsets in offsets_text */
     tarn_buf offsets_text;
     sink_pending *pending;

@@ -33,11 +33,14 @@ typedef enum commit_kind {
 } commit_kind;
 
 /* Refused with DENIED where the newest snapshot of the branch whose summary says `of` (the first
- * entry; the others where it has them at all) has a higher number under this key. */
+ * entry; the others where it has them at all) has a higher number under this key, or has got to
+ * this step or beyond it. */
 typedef struct commit_fence {
     tarn_properties of;
     tarn_str number; /* key */
     int64_t at_most;
+    tarn_str step; /* key; len 0: none */
+    int64_t step_below;
 } commit_fence;
 
 /* A snapshot that somebody made on an older head of the branch, to be made again on the present

@@ -61,13 +61,33 @@ static bool fence_is_of(const commit_fence *fence, const tarn_snapshot *s) {
     return fence->of.count > 0;
 }
 
-static bool fence_number(const commit_fence *fence, const tarn_snapshot *s, int64_t *out) {
+static bool is_above(const tarn_snapshot *s, tarn_str key, int64_t at_most, int64_t *out) {
     for (int32_t i = 0; i < s->summary.count; i++) {
-        if (str_eq(s->summary.items[i].key, fence->number)) {
-            return str_to_i64(s->summary.items[i].value, out);
+        if (str_eq(s->summary.items[i].key, key)) {
+            return str_to_i64(s->summary.items[i].value, out) && *out > at_most;
         }
     }
     return false;
+}
+
+static tarn_code ask_fence(const commit_fence *fence, const tarn_snapshot *s, tarn_error *err) {
+    int64_t number;
+    if (is_above(s, fence->number, fence->at_most, &number)) {
+        return err_set(err, TARN_DENIED,
+                       "%.*s %.*s was taken over: snapshot %lld has %.*s %lld, after %lld",
+                       STR_ARG(fence->of.items[0].key), STR_ARG(fence->of.items[0].value),
+                       (long long)s->snapshot_id, STR_ARG(fence->number), (long long)number,
+                       (long long)fence->at_most);
+    }
+    if (fence->step.len > 0 && is_above(s, fence->step, fence->step_below - 1, &number)) {
+        return err_set(err, TARN_DENIED,
+                       "another one is at work as %.*s %.*s: snapshot %lld has %.*s %lld already, "
+                       "and %lld was to be committed",
+                       STR_ARG(fence->of.items[0].key), STR_ARG(fence->of.items[0].value),
+                       (long long)s->snapshot_id, STR_ARG(fence->step), (long long)number,
+                       (long long)fence->step_below);
+    }
+    return TARN_OK;
 }
 
 static tarn_code check_fence(const tarn_metadata *m, const commit_request *request,
@@ -75,16 +95,8 @@ static tarn_code check_fence(const tarn_metadata *m, const commit_request *reque
     const commit_fence *fence = request->fence;
     const tarn_snapshot *s = metadata_head(m, request_branch(request));
     for (int32_t steps = 0; s != NULL && steps < m->n_snapshots; steps++) {
-        int64_t number;
         if (fence_is_of(fence, s)) {
-            return fence_number(fence, s, &number) && number > fence->at_most
-                       ? err_set(
-                             err, TARN_DENIED,
-                             "%.*s %.*s was taken over: snapshot %lld has %.*s %lld, after %lld",
-                             STR_ARG(fence->of.items[0].key), STR_ARG(fence->of.items[0].value),
-                             (long long)s->snapshot_id, STR_ARG(fence->number), (long long)number,
-                             (long long)fence->at_most)
-                       : TARN_OK;
+            return ask_fence(fence, s, err);
         }
         s = metadata_parent(m, s);
     }

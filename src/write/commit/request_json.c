@@ -37,6 +37,10 @@ static void put_fence(json_writer *w, const commit_fence *fence) {
     put_pairs(w, "of", &fence->of);
     json_member_str(w, "number", fence->number);
     json_member_i64(w, "at-most", fence->at_most);
+    if (fence->step.len > 0) {
+        json_member_str(w, "step", fence->step);
+        json_member_i64(w, "step-below", fence->step_below);
+    }
     json_end_object(w);
 }
 
@@ -170,7 +174,7 @@ static tarn_code check_members(const json_value *json, tarn_error *err) {
                                         "removed-delete-files",
                                         "referenced-data-files",
                                         NULL};
-    static const char *const FENCE[] = {"of", "number", "at-most", NULL};
+    static const char *const FENCE[] = {"of", "number", "at-most", "step", "step-below", NULL};
     const json_value *odd = json_stranger(json, NAMES);
     if (odd != NULL) {
         return err_set(err, TARN_INVALID, "member \"%.*s\" is not known", STR_ARG(odd->name));
@@ -237,6 +241,12 @@ static tarn_code get_fence(tarn_arena *arena, const json_value *json, const comm
     if (fence->of.count == 0 || fence->number.len == 0 ||
         !json_i64(json_get(v, "at-most"), &fence->at_most)) {
         return bad_member("fence", err);
+    }
+    if (!is_absent(json_get(v, "step"))) {
+        TRY(get_text(v, "step", &fence->step, err));
+        if (!json_i64(json_get(v, "step-below"), &fence->step_below)) {
+            return bad_member("fence", err);
+        }
     }
     *out = fence;
 done:

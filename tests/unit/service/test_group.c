@@ -280,11 +280,15 @@ static void tell_fenced(group_case *g) {
         {{"sink", sizeof "sink" - 1}, {"s", sizeof "s" - 1}},
         {{"operator", sizeof "operator" - 1}, {"o", sizeof "o" - 1}}};
     static const tarn_property other[] = {{{"sink", sizeof "sink" - 1}, {"t", sizeof "t" - 1}}};
-    const commit_fence fences[] = {{{2, who}, STR("epoch"), 2},
-                                   {{2, who}, STR("epoch"), 1},
-                                   {{1, other}, STR("epoch"), 1},
-                                   {{2, who}, STR("epoch"), 2}};
-    static const tarn_code want[] = {TARN_OK, TARN_DENIED, TARN_OK, TARN_OK};
+    const commit_fence fences[] = {{.of = {2, who}, .number = STR("epoch"), .at_most = 2},
+                                   {.of = {2, who}, .number = STR("epoch"), .at_most = 1},
+                                   {.of = {1, other}, .number = STR("epoch"), .at_most = 1},
+                                   {.of = {2, who},
+                                    .number = STR("epoch"),
+                                    .at_most = 2,
+                                    .step = STR("epoch"),
+                                    .step_below = 2}};
+    static const tarn_code want[] = {TARN_OK, TARN_DENIED, TARN_OK, TARN_DENIED};
     make_jobs(g, 4, true);
     for (int i = 0; i < 4; i++) {
         g->requests[i].fence = &fences[i];
@@ -294,8 +298,9 @@ static void tell_fenced(group_case *g) {
     for (int i = 0; i < 4; i++) {
         assert_int_equal(g->jobs[i].code, want[i]);
     }
-    check_snapshots(g, 3);
+    check_snapshots(g, 2);
     commit_remove(&g->c, &g->files[1]);
+    commit_remove(&g->c, &g->files[3]);
 }
 
 static void test_group_fenced(void **state) {

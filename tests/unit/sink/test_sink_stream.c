@@ -332,37 +332,67 @@ static void test_two_jobs(void **state) {
     test_env_done(env);
 }
 
+/* Its state as it is, in another folder: of the same sink. */
+static void copy_state(const sink_case *t, sink_case *other) {
+    static const char *const names[] = {"sink", "epoch-00000001",
+                                        "committed-00000001-000000000001"};
+    char path[300];
+    char to[300];
+    *other = *t;
+    other->sink = NULL;
+    (void)snprintf(other->state_dir, sizeof other->state_dir, "%s/copy", t->c.folder);
+    other->options.state_dir = str_of(other->state_dir);
+    for (int i = 0; i < 3; i++) {
+        tarn_buf bytes;
+        buf_init(&bytes, t->c.env, 0);
+        (void)snprintf(path, sizeof path, "%s/%s", t->state_dir, names[i]);
+        (void)snprintf(to, sizeof to, "%s/%s", other->state_dir, names[i]);
+        assert_ok(store_get(t->c.catalog->store, str_of(path), 1 << 20, &bytes, &err));
+        assert_ok(store_put(t->c.catalog->store, str_of(to), STORE_CREATE, buf_str(&bytes), &err));
+        buf_release(&bytes);
+    }
+}
+
 /* A copied state: the folders are not one, so the table's summaries tell. */
 static void test_copied_state(void **state) {
     (void)state;
     tarn_env *env = test_env();
     sink_case t;
     sink_case other;
-    char path[300];
-    char to[300];
     start(&t, env, CASE_DIR_MEMORY);
     assert_ok(sink_case_write(&t, ROW1, NULL, &err));
     assert_ok(sink_case_checkpoint(&t, "one", &err));
-    other = t;
-    other.sink = NULL;
-    (void)snprintf(other.state_dir, sizeof other.state_dir, "%s/copy", t.c.folder);
-    other.options.state_dir = str_of(other.state_dir);
-    static const char *const names[] = {"sink", "epoch-00000001",
-                                        "committed-00000001-000000000001"};
-    for (int i = 0; i < 3; i++) {
-        tarn_buf bytes;
-        buf_init(&bytes, env, 0);
-        (void)snprintf(path, sizeof path, "%s/%s", t.state_dir, names[i]);
-        (void)snprintf(to, sizeof to, "%s/%s", other.state_dir, names[i]);
-        assert_ok(store_get(t.c.catalog->store, str_of(path), 1 << 20, &bytes, &err));
-        assert_ok(store_put(t.c.catalog->store, str_of(to), STORE_CREATE, buf_str(&bytes), &err));
-        buf_release(&bytes);
-    }
+    copy_state(&t, &other);
     assert_ok(sink_case_open(&other, &err));
     assert_ok(sink_case_write(&other, ROW2, NULL, &err));
     assert_ok(sink_case_checkpoint(&other, "two", &err));
     assert_ok(sink_case_write(&t, ROW3, NULL, &err));
     assert_code(sink_case_checkpoint(&t, "other two", &err), TARN_DENIED);
+    sink_case_rows_are(&t, ROW1 ROW2);
+    sink_case_close(&other);
+    sink_case_done(&t);
+    test_env_done(env);
+}
+
+/* Two jobs that both began on a state and its copy before either committed: they have one number.
+ */
+static void test_copied_state_at_once(void **state) {
+    (void)state;
+    tarn_env *env = test_env();
+    sink_case t;
+    sink_case other;
+    start(&t, env, CASE_DIR_MEMORY);
+    assert_ok(sink_case_write(&t, ROW1, NULL, &err));
+    assert_ok(sink_case_checkpoint(&t, "one", &err));
+    sink_case_close(&t);
+    copy_state(&t, &other);
+    assert_ok(sink_case_open(&t, &err));
+    assert_ok(sink_case_open(&other, &err));
+    assert_ok(sink_case_write(&t, ROW2, NULL, &err));
+    assert_ok(sink_case_write(&other, ROW2, NULL, &err));
+    assert_ok(sink_case_checkpoint(&other, "two", &err));
+    assert_code(sink_case_checkpoint(&t, "two", &err), TARN_DENIED);
+    assert_non_null(strstr(err.message, "elsewhere"));
     sink_case_rows_are(&t, ROW1 ROW2);
     sink_case_close(&other);
     sink_case_done(&t);
@@ -578,14 +608,23 @@ static void test_many_writers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checkpoints),   cmocka_unit_test(test_recovery),
-        cmocka_unit_test(test_lost_note),     cmocka_unit_test(test_torn_note),
-        cmocka_unit_test(test_chain),         cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_restore_point), cmocka_unit_test(test_two_jobs),
-        cmocka_unit_test(test_copied_state),  cmocka_unit_test(test_foreign_state),
-        cmocka_unit_test(test_damaged_delta), cmocka_unit_test(test_missing_files),
-        cmocka_unit_test(test_empty),         cmocka_unit_test(test_replace_partitions),
-        cmocka_unit_test(test_many_writers),  cmocka_unit_test(test_changed_table),
+        cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_recovery),
+        cmocka_unit_test(test_lost_note),
+        cmocka_unit_test(test_torn_note),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_restore_point),
+        cmocka_unit_test(test_two_jobs),
+        cmocka_unit_test(test_copied_state),
+        cmocka_unit_test(test_copied_state_at_once),
+        cmocka_unit_test(test_foreign_state),
+        cmocka_unit_test(test_damaged_delta),
+        cmocka_unit_test(test_missing_files),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_replace_partitions),
+        cmocka_unit_test(test_many_writers),
+        cmocka_unit_test(test_changed_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static tarn_code read_request(table_case *c, tarn_str text, commit_request *out)
 static void fill_request(table_case *c, commit_request *r) {
     static const tarn_property mine = {{"sink", 4}, {"s", 1}};
     static const tarn_property extra[] = {{{"a", 1}, {"1", 1}}, {{"b", 1}, {"", 0}}};
-    static const commit_fence fence = {{2, extra}, {"epoch", 5}, INT64_C(1) << 60};
+    static const commit_fence fence = {{2, extra}, {"epoch", 5}, INT64_C(1) << 60, {"step", 4}, 7};
     tarn_file *files = ARENA_ARRAY(&c->arena, tarn_file, 4);
     tarn_entry *entries = ARENA_ARRAY(&c->arena, tarn_entry, 2);
     files[0] = commit_file(c, "a", 1, 5);
