@@ -39,7 +39,7 @@ def measure(kind):
         cpu, commit = [], []
         for line in process.stderr:
             found = json.loads(line) if line.startswith("{") else {}
-            if found.get("event") == "checkpoint":
+            if found.get("event") == "committed":
                 cpu.append(user_ms(process.pid))
                 commit.append(found["commit-ms"])
         if process.wait() != 0:
