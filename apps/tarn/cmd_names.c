@@ -42,7 +42,9 @@ const opt_command create_command = {
     "Types: boolean, int, long,\n"
     "float, double, decimal(P,S), date, time, timestamp, timestamptz, string, uuid, fixed(L), "
     "binary, struct<a: int, ...>,\n"
-    "list<T>, map<K, V>. The namespace of a table is made when it is missing.\n\nExample:\n"
+    "list<T>, map<K, V>; with --format-version 3 also timestamp_ns, timestamptz_ns, variant, "
+    "unknown.\n"
+    "The namespace of a table is made when it is missing.\n\nExample:\n"
     "  tarn create app.events \"id long not null, at timestamptz, kind string\" --partition-by "
     "\"day(at), bucket(8, id)\"",
     1,

@@ -14,7 +14,11 @@ tarn_code sql_namespace_of(tarn_arena *arena, const tarn_ident *ident, sql_names
     tarn_code code = TARN_OK;
     buf_init(&text, arena->env, 0);
     if (ident->n_levels == 0) {
-        code = err_set(err, TARN_INVALID, "a SQL catalog needs a namespace");
+        code = ident->name.len == 0
+                   ? err_set(err, TARN_INVALID, "a SQL catalog needs a namespace")
+                   : err_set(err, TARN_INVALID,
+                             "table %.*s has no namespace, and a SQL catalog needs one: ns.%.*s",
+                             STR_ARG(ident->name), STR_ARG(ident->name));
         goto done;
     }
     for (int32_t i = 0; i < ident->n_levels; i++) {

@@ -5,6 +5,7 @@ Method: rows are written and the log is rotated as logrotate does it, several ti
 killed, stopped and started again, by a seed that is printed.
 
 usage: test_rotated.py [CASE ...]    environment: ROTATED_SEED (default 1), ROTATED_ROUNDS (of each kind of rotation, default 7)"""
+import atexit
 import gzip
 import json
 import os
@@ -77,7 +78,9 @@ class Log:
 
 
 def start(shop, *more):
-    return subprocess.Popen([harness.binary()] + COMMAND + list(more), cwd=shop.folder, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([harness.binary()] + COMMAND + list(more), cwd=shop.folder, stderr=subprocess.PIPE, text=True)
+    atexit.register(process.kill)  # those of failed cases
+    return process
 
 
 def ids(shop):
