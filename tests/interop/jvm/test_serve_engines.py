@@ -94,6 +94,12 @@ drop table ice.ns.c;
 select sum(a) as total from ice.ns.w;
 """
 
+TRINO_FIRST = """
+create schema if not exists ice.first;
+create table if not exists ice.first.t (id bigint);
+insert into ice.first.t values 1;
+"""
+
 WRITERS, APPENDS = 16, 3  # of each engine at once
 # One session a writer, as so many applications would have; each says what kept it from appending.
 APPENDERS = """
@@ -184,12 +190,22 @@ def flink():
         equal(server.catalog().load_table("ns.w").properties["k"], "v")
 
 
+def wait_for_nodes(shop, url):
+    """Trino takes statements before it knows of a node that can work on the catalog's tables."""
+    deadline = time.monotonic() + 120
+    status, out = 1, ""
+    while status != 0 and time.monotonic() < deadline:
+        status, out = engine("trino", "run", shop.path(shop.write("first.sql", TRINO_FIRST)), TRINO_URL=url)
+        assert status == 0 or "nodes is empty" in out, out[-3000:]
+
+
 def trino():
     with Workshop() as shop, Server(shop) as server:
         status, out = engine("trino", "start", shop.path("trino"), ICE_REST=server.url, ICE_REST_WAREHOUSE="")
         assert status == 0, out[-3000:]
         told = dict(line.split("=", 1) for line in out.split("\n") if "=" in line)
         try:
+            wait_for_nodes(shop, told["URL"])
             status, out = engine("trino", "run", shop.path(shop.write("all.sql", TRINO)), TRINO_URL=told["URL"])
         finally:
             engine("trino", "stop", told["DIR"])

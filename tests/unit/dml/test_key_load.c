@@ -191,7 +191,7 @@ static void test_runs_that_are_damaged_or_stopped(void **state) {
 static void test_runs_without_memory(void **state) {
     bool failed = true;
     (void)state;
-    for (uint64_t k = 1; failed; k += k < 60 ? 1 : test_every() ? 7 : 61) {
+    for (uint64_t k = 1; failed; k += k < 60 ? 1 : test_every() ? 23 : 61) {
         fail_alloc plan;
         key_runs r;
         seen_rows s;
@@ -524,7 +524,7 @@ static void test_kills_leave_all_or_nothing(void **state) {
     int counts[2] = {0, 0};
     (void)state;
     setup(&f);
-    int rounds = test_every() ? 100 : 16;
+    int rounds = test_every() ? 40 : 16;
     for (int round = 0; round < rounds || (counts[0] == 0 && round < 300); round++) {
         pid_t child = fork();
         assert_true(child >= 0);
@@ -556,7 +556,7 @@ static void test_kills_leave_all_or_nothing(void **state) {
 static void test_no_memory_is_said_and_survived(void **state) {
     bool failed = true;
     (void)state;
-    for (uint64_t k = 1; failed; k += k < 40 ? 1 : test_every() ? 5 : 37) {
+    for (uint64_t k = 1; failed; k += k < 40 ? 1 : test_every() ? 17 : 37) {
         fail_alloc plan;
         fixture f;
         setup(&f);

@@ -631,7 +631,7 @@ static void test_writer_holds(void **state) {
 static void test_writer_holds_memory(void **state) {
     (void)state;
     const table_shape shape = {.schema = SCHEMA, .by = "p", .order = "v desc"};
-    for (uint64_t k = 1;; k += test_every() ? 1 : 1 + k % 401) {
+    for (uint64_t k = 1;; k += 1 + k % (test_every() ? 29 : 401)) {
         fail_alloc plan;
         writer_case c;
         tarn_error e = TARN_ERROR_INIT;
@@ -859,7 +859,7 @@ static void each_allocation(const char *order, const char *format, size_t memory
         if (!failed) {
             break;
         }
-        k += k > 100 && !test_every() ? 1 + k % 67 : 0;
+        k += k > 100 ? k % (test_every() ? 5 : 67) : 0;
     }
 }
 
