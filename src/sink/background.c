@@ -64,14 +64,6 @@ static bool has_ended(const background *b) {
     return b->result.code != TARN_OK && !b->away;
 }
 
-static int32_t count_pending(const committer *c) {
-    int32_t n = 0;
-    for (const sink_pending *p = c->pending; p != NULL; p = p->next) {
-        n++;
-    }
-    return n;
-}
-
 /* Under the lock: what waits, now at work; NULL: the end. */
 static sink_pending *take_waiting(background *b) {
     sink_pending *p = b->stop || has_ended(b) ? NULL : b->waiting;
@@ -104,7 +96,7 @@ static void note_result(background *b, const turn *t) {
     if (code == TARN_OK) {
         code = copy_offsets(b, &failed);
     }
-    r->done += b->n_working + t->pending - count_pending(c);
+    r->done += b->n_working + t->pending - committer_pending(c);
     r->commits += t->ran ? c->last.commits : 0;
     move_notes(&b->committer->notes, &b->notes);
     if (outcome->version != NULL) {
@@ -134,7 +126,7 @@ static void run_all(void *ctx) {
     while (p != NULL) {
         bool commits = b->result.code == TARN_OK;
         (void)pthread_mutex_unlock(&b->lock);
-        turn t = {.pending = count_pending(b->committer), .err = TARN_ERROR_INIT};
+        turn t = {.pending = committer_pending(b->committer), .err = TARN_ERROR_INIT};
         t.code = committer_add(b->committer, p, &t.err);
         if (t.code == TARN_OK && commits) {
             t.ran = true;

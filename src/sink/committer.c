@@ -736,6 +736,14 @@ static tarn_code check_rewound(const committer *c, const sink_history *history, 
                    history->checkpoint, history->snapshot_id, last);
 }
 
+int32_t committer_pending(const committer *c) {
+    int32_t n = 0;
+    for (const sink_pending *p = c->pending; p != NULL; p = p->next) {
+        n++;
+    }
+    return n;
+}
+
 static int64_t last_checkpoint(const committer *c) {
     int64_t last = c->committed.checkpoint;
     for (const sink_pending *p = c->pending; p != NULL; p = p->next) {

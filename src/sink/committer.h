@@ -81,6 +81,7 @@ tarn_code committer_add(committer *c, sink_pending *first, tarn_error *err) TARN
  * there, change nothing. out: the last commit; version is the caller's. */
 tarn_code committer_run(committer *c, int64_t up_to, commit_outcome *out,
                         tarn_error *err) TARN_MUST_USE;
+int32_t committer_pending(const committer *c); /* how many */
 /* Counts a snapshot of these files. */
 void committer_count(committer *c, const write_result *w);
 /* Gives up everything that is not committed, and removes its files. */

@@ -848,10 +848,7 @@ tarn_code sink_commit(sink_job *s, int64_t checkpoint, commit_outcome *out, tarn
         sink_adopt(s, table_version_keep(out->version));
     }
     /* One that failed and is still there is committed later, with what the indexes hold of it. */
-    s->n_done = s->places.on_way;
-    for (const sink_pending *p = s->committer.pending; p != NULL; p = p->next) {
-        s->n_done--;
-    }
+    s->n_done = s->places.on_way - committer_pending(&s->committer);
     s->n_snapshots = s->committer.last.commits;
     s->last_snapshot_id = out->snapshot_id;
     table_version_release(s->last_version);
@@ -892,9 +889,8 @@ void sink_stats_get(sink_job *s, sink_stats *out) {
     out->open_files = s->open_files;
     if (s->tasks != NULL && s->n_tasks == 1) {
         out->open_files = delta_writer_open_files(s->tasks[0].writer);
-        out->finished_files = delta_writer_finished_files(s->tasks[0].writer);
     }
-    for (int32_t i = 0; s->tasks != NULL && s->n_tasks > 1 && i < s->n_tasks; i++) {
+    for (int32_t i = 0; s->tasks != NULL && i < s->n_tasks; i++) {
         out->finished_files += atomic_load(&s->tasks[i].finished_files);
     }
     if (s->in_background) {
@@ -902,9 +898,7 @@ void sink_stats_get(sink_job *s, sink_stats *out) {
     } else {
         out->commits = s->committer.counts;
         out->last_commits = s->committer.last;
-        for (const sink_pending *p = s->committer.pending; p != NULL; p = p->next) {
-            out->pending++;
-        }
+        out->pending = committer_pending(&s->committer);
     }
     fill_total(s, &out->commits, &out->total);
 }

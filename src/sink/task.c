@@ -18,18 +18,24 @@ static void free_item(sink_task *t, task_item *item) {
     memset(item, 0, sizeof *item);
 }
 
+static tarn_code write_batch(sink_task *t, const tarn_batch *batch, const uint8_t *kinds,
+                             tarn_error *err) {
+    tarn_code code = delta_writer_write(t->writer, batch, kinds, err);
+    atomic_store(&t->finished_files, delta_writer_finished_files(t->writer));
+    return code;
+}
+
 static tarn_code run_items(void *ctx, tarn_error *err) {
     sink_task *t = ctx;
     tarn_code code = TARN_OK;
     for (int32_t i = 0; i < t->n_working; i++) {
         task_item *item = &t->working[i];
         if (code == TARN_OK) {
-            code = delta_writer_write(t->writer, &item->batch, item->kinds, err);
+            code = write_batch(t, &item->batch, item->kinds, err);
         }
         free_item(t, item);
     }
     t->n_working = 0;
-    atomic_store(&t->finished_files, delta_writer_finished_files(t->writer));
     atomic_store(&t->idle, true);
     return code;
 }
@@ -86,7 +92,7 @@ static tarn_code push_item(sink_task *t, tarn_batch *batch, const uint8_t *kinds
 
 tarn_code task_write(sink_task *t, tarn_batch *batch, const uint8_t *kinds, tarn_error *err) {
     if (t->direct) {
-        return delta_writer_write(t->writer, batch, kinds, err);
+        return write_batch(t, batch, kinds, err);
     }
     if (t->n_waiting == TASK_QUEUE || (t->started && atomic_load(&t->idle))) {
         (void)wait_job(t); /* back-pressure: the feeder works while it waits */

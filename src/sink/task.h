@@ -28,7 +28,7 @@ typedef struct sink_task {
     pool_task job;
     bool started;              /* job was submitted and not waited for */
     atomic_bool idle;          /* job is done */
-    atomic_int finished_files; /* of the writer, as its last job left it */
+    atomic_int finished_files; /* of the writer, as its last batch left it */
     tarn_code broken;
     tarn_error broken_err;
 } sink_task;
