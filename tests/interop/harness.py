@@ -8,9 +8,11 @@ import importlib.util
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 
 import rows
@@ -171,6 +173,51 @@ class Workshop:
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write(text)
         return name
+
+
+class Relay:
+    """A proxy to a port of this machine: passes says of each piece whether it goes on, else both ends of its connection are broken."""
+
+    def __init__(self, to, port=0):
+        self.to, self.at, self.listener = to, port, None
+        self.open()
+
+    def open(self):
+        self.listener = socket.create_server(("127.0.0.1", self.at))
+        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def passes(self, data, state, is_client):
+        raise NotImplementedError
+
+    def accept(self, listener):
+        while True:
+            try:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            state = {"hit": False}
+            threading.Thread(target=self.pump, args=(client, server, state, True), daemon=True).start()
+            threading.Thread(target=self.pump, args=(server, client, state, False), daemon=True).start()
+
+    def pump(self, source, to, state, is_client):
+        try:
+            while True:
+                data = source.recv(1 << 16)
+                if not data or not self.passes(data, state, is_client):
+                    break
+                to.sendall(data)
+        except OSError:
+            pass
+        for end in (source, to):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 def local(location):

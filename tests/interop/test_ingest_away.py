@@ -9,7 +9,6 @@ import glob
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -134,52 +133,21 @@ def a_service_that_is_killed():
             equal((stream.said.count("is away"), stream.said.count("is back")), (2, 2))
 
 
-class Thief:
+class Thief(harness.Relay):
     """A proxy that takes the answer to the next POST, once the service gave it, and is away until it is let in again."""
 
     def __init__(self, port):
-        self.to, self.port, self.armed, self.took, self.listener = port, postgres.free_port(), False, 0, None
-        self.open()
+        self.port, self.armed, self.took = postgres.free_port(), False, 0
+        super().__init__(port, self.port)
 
-    def open(self):
-        self.listener = socket.create_server(("127.0.0.1", self.port))
-        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
-
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def accept(self, listener):
-        while True:
-            try:
-                client, _ = listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.to))
-            except OSError:
-                return
-            state = {"take": False}
-            threading.Thread(target=self.pump, args=(client, server, state, True), daemon=True).start()
-            threading.Thread(target=self.pump, args=(server, client, state, False), daemon=True).start()
-
-    def pump(self, source, to, state, is_client):
-        try:
-            while True:
-                data = source.recv(1 << 16)
-                if is_client and self.armed and data.startswith(b"POST"):
-                    self.armed, state["take"] = False, True
-                if not data:
-                    break
-                if not is_client and state["take"]:
-                    self.close()
-                    self.took += 1
-                    break
-                to.sendall(data)
-        except OSError:
-            pass
-        for end in (source, to):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+    def passes(self, data, state, is_client):
+        if is_client and self.armed and data.startswith(b"POST"):
+            self.armed, state["hit"] = False, True
+        if not is_client and state["hit"]:
+            self.close()
+            self.took += 1
+            return False
+        return True
 
 
 def answers_that_are_lost():

@@ -7,10 +7,8 @@ usage: test_postgres.py [CASE ...]    environment: KILL_RUNS (kills of the serve
 """
 import os
 import random
-import socket
 import subprocess
 import sys
-import threading
 import time
 
 import harness
@@ -24,49 +22,22 @@ RUNS = int(os.environ.get("KILL_RUNS", "12"))
 DENIED, INVALID, NOT_FOUND, IO = 11, 2, 3, 7
 
 
-class Proxy:
+class Proxy(harness.Relay):
     """Breaks both ends when the client sends what holds words: before it reaches the server, or once the answer is there."""
 
     def __init__(self, port, words, after, times=1):
         self.port, self.words, self.after, self.times, self.broken = port, words, after, times, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(port)
 
     def uri(self, uri):
         return uri.replace(":%d/" % self.port, ":%d/" % self.listener.getsockname()[1])
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self.port))
-            state = {"drop": False}
-            threading.Thread(target=self.pump, args=(client, server, state, True), daemon=True).start()
-            threading.Thread(target=self.pump, args=(server, client, state, False), daemon=True).start()
-
-    def pump(self, source, to, state, is_client):
-        try:
-            while True:
-                data = source.recv(65536)
-                if not data:
-                    break
-                if is_client and self.broken < self.times and self.words in data:
-                    self.broken += 1
-                    if not self.after:
-                        break
-                    state["drop"] = True
-                if not is_client and state["drop"]:
-                    break  # the server has answered: it is done
-                to.sendall(data)
-        except OSError:
-            pass
-        for end in (source, to):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+    def passes(self, data, state, is_client):
+        if is_client and self.broken < self.times and self.words in data:
+            self.broken += 1
+            state["hit"] = self.after
+            return self.after
+        return is_client or not state["hit"]  # the server has answered: it is done
 
 
 class Shop(Workshop):
