@@ -256,6 +256,9 @@ static tarn_code attempt(call *c) {
     if (r->etag.data != NULL) {
         add_header(headers, &n, STR("If-None-Match"), r->etag);
     }
+    if (r->exact) {
+        add_header(headers, &n, STR(REMOTE_EXACT_HEADER), STR(REMOTE_EXACT));
+    }
     code = add_token(c, headers, &n);
     if (code != TARN_OK) {
         return code;

@@ -33,6 +33,12 @@ const char *remote_namespace_path(const remote_client *client, tarn_arena *arena
 const char *remote_table_path(const remote_client *client, tarn_arena *arena,
                               const tarn_ident *table);
 
+/* A commit with this header is taken on the base that it was made for, or refused. Our commits ask
+ * questions of their base that no server can ask again (is this file there already? where does the
+ * stream stand?), and are made anew by ourselves. Servers that never do otherwise don't know it. */
+#define REMOTE_EXACT_HEADER "X-Tarn-Base"
+#define REMOTE_EXACT        "exact"
+
 typedef struct remote_request {
     const char *method;
     const char *endpoint; /* as the specification writes it, below /v1/{prefix}/ */
@@ -44,6 +50,7 @@ typedef struct remote_request {
     bool repeatable;
     bool may_be_304;
     bool waited; /* the caller waits where the server is away, if that is wanted (set_hasty) */
+    bool exact;  /* a commit that a server like ours must not put on a newer head (REMOTE_EXACT) */
 } remote_request;
 
 typedef struct remote_reply {

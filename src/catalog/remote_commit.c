@@ -8,9 +8,10 @@
  *    loaded. What we wanted is there: COMMITTED. Else the commit is sent again, and comes to the
  * same whether the first still arrives or not, since a snapshot's id can be added once. Our
  * snapshot is not there, a requirement of ours does not hold any more, and that was the clear
- * answer to the last sending too: NOT_COMMITTED, for it can never be taken. (A server may take what
- * is stale: one of tarn puts appends on the newer head, also those that arrive late.) Where the
- * server is away it is waited for, if that is wanted, and looked at then. Else UNKNOWN. */
+ * answer to the last sending too: NOT_COMMITTED, for it can never be taken. (Where it was not the
+ * answer, we ask again: a server may take what is stale.) Where the server is away it is waited
+ * for, if that is wanted, and looked at then. Else UNKNOWN.
+ * 3. A commit is taken on its base or not at all, by servers of tarn too (REMOTE_EXACT). */
 #include "base/limits.h"
 #include "catalog/catalog_rest_int.h"
 
@@ -204,7 +205,8 @@ static tarn_code send_commit(remote_work *w, tarn_table_version **out, remote_re
                                     .endpoint = ONE_TABLE,
                                     .path = w->path,
                                     .body = buf_str(&w->body),
-                                    .waited = true};
+                                    .waited = true,
+                                    .exact = true};
     TRY(remote_send(w->self->client, &version->arena, &request, reply, err));
     code = remote_take_version(w->self, version, reply->json, w->label, err);
     if (code != TARN_OK) { /* it was taken, but by what it was answered nothing can be said of it */

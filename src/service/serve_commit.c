@@ -1,5 +1,6 @@
 /* service/serve_commit.c - commits of standard clients: requirements and updates, through the
  * table's queue (REST specification, "updateTable"). */
+#include "catalog/remote_client.h"
 #include "service/homes.h"
 #include "service/service_int.h"
 
@@ -28,12 +29,22 @@ tarn_code rest_read_sent(service_request *r, const tarn_metadata *base, rebase_c
                                      &commit->set, &commit->snapshots, &commit->n_snapshots, err);
 }
 
+bool rest_wants_exact(service_request *r) {
+    const char *said = request_header(r, REMOTE_EXACT_HEADER);
+    return said != NULL && str_eq_nocase(str_of(said), STR(REMOTE_EXACT));
+}
+
 tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base, rebase_commit *sent,
                            tarn_change_set *out, tarn_error *err) {
     tarn_error stale = TARN_ERROR_INIT;
     if (!is_late(base, &sent->set) && change_check(base, &sent->set, &stale) == TARN_OK) {
         *out = sent->set;
         return TARN_OK;
+    }
+    if (sent->exact) {
+        return err_set(err, TARN_CONFLICT, "%s",
+                       stale.code != TARN_OK ? stale.message
+                                             : "requirement failed: the table has changed");
     }
     return rebase_make(sent, files, base, out, err);
 }
@@ -119,6 +130,7 @@ static tarn_code read_commit(service_request *r, rebase_commit *out, tarn_error 
         err->code = code = TARN_INVALID;
     }
     TRY(code);
+    out->exact = rest_wants_exact(r);
     TRY(homes_allow_changes(r, &r->table, &out->set, err));
 done:
     return code;

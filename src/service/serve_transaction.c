@@ -25,6 +25,7 @@ static tarn_code read_one(transaction *t, const json_value *json, int32_t i, tar
     space = *table;
     space.name = STR_NULL;
     TRY(request_allow(r, &space, AUTH_WRITE, err));
+    t->sent[i].exact = rest_wants_exact(r);
     code = change_set_from_json(&r->arena, json, &t->sent[i].set, err);
     if (code == TARN_CORRUPT) {
         err->code = code = TARN_INVALID;

@@ -111,8 +111,10 @@ bool rest_was_done(const service_request *r, const tarn_metadata *now, const tar
 /* Reads the snapshots that the commit (its set is there) adds; see sent_snapshots_read. */
 tarn_code rest_read_sent(service_request *r, const tarn_metadata *base, rebase_commit *commit,
                          tarn_error *err) TARN_MUST_USE;
+/* The client has asked not to follow others' commits (catalog/remote_client.h). */
+bool rest_wants_exact(service_request *r);
 /* A client's changes for a base: as they were sent where that holds, else put on what the table is
- * now where that is safe; see rebase_make. */
+ * now where that is safe and wanted; see rebase_make. */
 tarn_code rest_fit_changes(written_files *files, const tarn_metadata *base, rebase_commit *sent,
                            tarn_change_set *out, tarn_error *err) TARN_MUST_USE;
 

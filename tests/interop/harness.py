@@ -92,7 +92,13 @@ def same(ours, theirs, ordered=False):
 
 
 def equal(got, want):
-    assert got == want, "got %r, wanted %r" % (got, want)
+    if got == want:
+        return
+    said = "got %r, wanted %r" % (got, want)
+    if len(said) > 2000 and isinstance(got, list) and isinstance(want, list):
+        at = next((i for i, both in enumerate(zip(got, want)) if both[0] != both[1]), min(len(got), len(want)))
+        said = "got %d, wanted %d, and from %d on got %r, wanted %r" % (len(got), len(want), at, got[at:at + 20], want[at:at + 20])
+    raise AssertionError(said[:4000])
 
 
 def case(name, fn, *arguments):
@@ -218,6 +224,54 @@ class Relay:
                 end.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Service:
+    """`tarn serve` on one port, over the workshop's catalog, whose files are on the disk for others to read."""
+
+    def __init__(self, shop, *before):
+        self.shop, self.port, self.process, self.before = shop, free_port(), None, before or ("-c", "sqlite:tarn.db")
+        self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.kill()
+
+    def start(self):
+        self.process = subprocess.Popen([binary(), *self.before, "serve", "--listen", "127.0.0.1:%d" % self.port],
+                                        cwd=self.shop.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.process.stdout.readline().startswith("http"), "the service did not start"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    @property
+    def url(self):
+        return "http://127.0.0.1:%d" % self.port
+
+
+class Held(Relay):
+    """A proxy in which the first piece with these words waits until it is let go."""
+
+    def __init__(self, to, words):
+        self.words, self.waits, self.go = words, threading.Event(), threading.Event()
+        super().__init__(to)
+        self.port = self.listener.getsockname()[1]
+
+    def passes(self, data, state, is_client):
+        if is_client and self.words in data and not self.waits.is_set():
+            self.waits.set()
+            self.go.wait()
+        return True
 
 
 def local(location):

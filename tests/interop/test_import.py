@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import shutil
+import subprocess
 import sys
 import urllib.parse
 
@@ -304,7 +305,24 @@ def looks_without_a_catalog():
         harness.must_refuse(shop.tarn("import", "ns.t", data, "--create", "--dry-run", check=False), "in the table already")
 
 
-CASES = [looks_without_a_catalog, b04, union, duckdb_reads, transforms, bad_files, names, field_ids, taken_back, clean_paths]
+def at_once():
+    """Two imports of one file through a service: the one that arrives late is not put on the other."""
+    with harness.Workshop() as shop, harness.Service(shop) as service:
+        write(shop.path("warehouse/data"), "a.parquet", {"id": [1, 2]})
+        shop.tarn("-c", service.url, "create", "ns.t", "id long")
+        held = harness.Held(service.port, b"add-snapshot")
+        first = subprocess.Popen([harness.binary(), "-c", "http://127.0.0.1:%d" % held.port, "import", "ns.t", "warehouse/data"], cwd=shop.folder,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert held.waits.wait(30)
+        shop.tarn("-c", service.url, "import", "ns.t", "warehouse/data")
+        held.go.set()
+        assert "added to the table by somebody else" in first.communicate(timeout=60)[1]
+        assert first.returncode != 0
+        held.close()
+        equal(sorted(row["id"] for row in shop.pyiceberg_rows("ns.t")), [1, 2])
+
+
+CASES = [at_once, looks_without_a_catalog, b04, union, duckdb_reads, transforms, bad_files, names, field_ids, taken_back, clean_paths]
 
 
 def main(chosen):

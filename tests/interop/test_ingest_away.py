@@ -31,34 +31,6 @@ def wait_for(what, seconds=90, but=lambda: ""):
         time.sleep(0.05)
 
 
-class Service:
-    """`tarn serve` on one port, over the workshop's catalog, whose files are on the disk for others to read."""
-
-    def __init__(self, shop, *before):
-        self.shop, self.port, self.process, self.before = shop, postgres.free_port(), None, before or ("-c", "sqlite:tarn.db")
-        self.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.kill()
-
-    def start(self):
-        self.process = subprocess.Popen([harness.binary(), *self.before, "serve", "--listen", "127.0.0.1:%d" % self.port],
-                                        cwd=self.shop.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert self.process.stdout.readline().startswith("http"), "the service did not start"
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-    @property
-    def url(self):
-        return "http://127.0.0.1:%d" % self.port
-
-
 class Stream:
     """`tarn ingest` with its words in a file."""
 
@@ -108,7 +80,7 @@ KINDS = (("append", []), ("equality", ["--upsert", "--key", "id", "--deletes", "
 def a_service_that_is_killed():
     """Killed at any moment, away long enough to be told of, and started again: rows are there once, by three kinds of deltas."""
     for kind, options in KINDS:
-        with Workshop() as shop, Service(shop) as service:
+        with Workshop() as shop, harness.Service(shop) as service:
             shop.tarn("create", "ns.t", "id long not null, n long")
             put(shop, "in.ndjson", [{"id": i, "n": 0} for i in range(20)])
             stream = Stream(shop, service.url, *FOLLOW, *options)
@@ -137,7 +109,7 @@ class Thief(harness.Relay):
     """A proxy that takes the answer to the next POST, once the service gave it, and is away until it is let in again."""
 
     def __init__(self, port):
-        self.port, self.armed, self.took = postgres.free_port(), False, 0
+        self.port, self.armed, self.took = harness.free_port(), False, 0
         super().__init__(port, self.port)
 
     def passes(self, data, state, is_client):
@@ -153,7 +125,7 @@ class Thief(harness.Relay):
 def answers_that_are_lost():
     """The commit is in the table, its answer is lost, and nothing can be asked for a while: it is known when the service is back."""
     for kind, options in KINDS[::2]:
-        with Workshop() as shop, Service(shop) as service:
+        with Workshop() as shop, harness.Service(shop) as service:
             thief = Thief(service.port)
             shop.tarn("create", "ns.t", "id long not null")
             put(shop, "in.ndjson", [{"id": 0}])
@@ -174,7 +146,7 @@ def answers_that_are_lost():
 
 def without_a_state():
     """A stream without a state waits too; a file that is read once does not, and fails as before."""
-    with Workshop() as shop, Service(shop) as service:
+    with Workshop() as shop, harness.Service(shop) as service:
         shop.tarn("create", "ns.t", "id long")
         put(shop, "in.ndjson", [{"id": 1}])
         stream = Stream(shop, service.url, "ns.t", "in.ndjson", "--follow", "--checkpoint-interval", "100ms")
@@ -200,7 +172,7 @@ def without_a_state():
 
 def a_time_limit():
     """--catalog-timeout ends the wait with the error that there was; the same command goes on."""
-    with Workshop() as shop, Service(shop) as service:
+    with Workshop() as shop, harness.Service(shop) as service:
         must_refuse(shop.tarn("ingest", "ns.t", "in.ndjson", "--catalog-timeout", "soon", check=False), "--catalog-timeout", "soon")
         shop.tarn("create", "ns.t", "id long")
         put(shop, "in.ndjson", [{"id": 1}])
@@ -220,7 +192,7 @@ def a_time_limit():
 
 def a_signal_while_it_is_away():
     """It ends soon, and all checkpoints are in the state, also those that waited for the one before."""
-    with Workshop() as shop, Service(shop) as service:
+    with Workshop() as shop, harness.Service(shop) as service:
         shop.tarn("create", "ns.t", "id long")
         again = ["ns.t", "-", "--format", "ndjson", "--state", "st", "--checkpoint-rows", "1"]
         stream = Stream(shop, service.url, *again, "--log", "json", stdin=subprocess.PIPE)
@@ -274,7 +246,7 @@ def a_database_that_is_crashed():
             stream.stop()
         put(shop, "in.ndjson", [])
         outage(Stream(shop, server.uri, *FOLLOW, before=before), 0, 1)
-        with Service(shop, "-c", server.uri, *before) as service:
+        with harness.Service(shop, "-c", server.uri, *before) as service:
             outage(Stream(shop, service.url, *FOLLOW), 10, 2)
             equal(ids(), [0, 1, 2, 10, 11, 12])
 

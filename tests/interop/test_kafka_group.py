@@ -19,7 +19,6 @@ import time
 
 import harness
 from harness import Workshop, case, equal, must_refuse
-from test_ingest_away import Service
 
 STEPS = int(os.environ.get("BALANCE_STEPS", "6"))
 SEED = int(os.environ.get("BALANCE_SEED", "1"))
@@ -156,7 +155,7 @@ def away(shop, mock, members):
     """The service of the catalog is killed under two members, and under a stream of another group's, and comes back."""
     create(shop)
     shop.tarn("create", "ns.u", "id long")
-    with Service(shop) as service:
+    with harness.Service(shop) as service:
         at = {"TARN_CATALOG": service.url}
         mock.produce(50)
         both = [members.follow(env=at), members.follow(env=at)]
@@ -176,6 +175,27 @@ def away(shop, mock, members):
             members.stop(process)
         equal(ids(shop), list(range(mock.sent)))
         equal(sorted(row["id"] for row in shop.pyiceberg_rows("ns.u")), list(range(mock.sent)))
+
+
+def late(shop, mock, members):
+    """A commit waits on its way to the catalog's service until its partitions are another's, who commits their messages; then it arrives."""
+    create(shop)
+    mock.produce(50)
+    with harness.Service(shop) as service:
+        held = harness.Held(service.port, b"add-snapshot")
+        first = members.follow(env={"TARN_CATALOG": "http://127.0.0.1:%d" % held.port})
+        assert held.waits.wait(30)
+        members.freeze(first)
+        members.follow(env={"TARN_CATALOG": service.url})
+        until(lambda: len(ids(shop)) == mock.sent)
+        held.go.set()
+        members.wake(first)
+        mock.produce(50)
+        until(lambda: stands(shop) == mock.sent)
+        for process in list(members.running):
+            members.stop(process)
+        held.close()
+    equal(ids(shop), list(range(mock.sent)))
 
 
 def rows_said(said):
@@ -345,7 +365,7 @@ def refusals(shop, mock, members):
     must_refuse(shop.tarn("ingest", "ns.p", mock.url, "--upsert", *SETTINGS, check=False), "index of keys", "equality")
 
 
-CASES = [refusals, shared, zombie, rejects, latest, expired, away, chance, chance_again, chance_upsert]
+CASES = [refusals, shared, zombie, rejects, latest, expired, away, late, chance, chance_again, chance_upsert]
 
 
 def main():
