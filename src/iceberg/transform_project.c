@@ -206,8 +206,8 @@ static tarn_code transformed_set(const projection *p, tarn_value **out, int32_t 
 }
 
 static tarn_code project_set(const projection *p, bool in, const tarn_expr **out) {
-    tarn_value *set;
-    int32_t n;
+    tarn_value *set = NULL;
+    int32_t n = 0;
     tarn_code code = transformed_set(p, &set, &n);
     if (code != TARN_OK) {
         return code;
