@@ -216,11 +216,15 @@ static void test_intake_expired(void **state) {
     }
 }
 
-static atomic_llong shift_us; /* of the clock below */
+static atomic_llong shift_us;  /* of the clock below */
+static atomic_llong stands_us; /* when it stands still; 0: it goes */
 
-static int64_t shifted_clock(void *ctx) {
+static int64_t told_clock(void *ctx) {
     struct timespec now;
     (void)ctx;
+    if (atomic_load(&stands_us) != 0) {
+        return atomic_load(&stands_us);
+    }
     (void)clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + atomic_load(&shift_us);
 }
@@ -237,8 +241,9 @@ static void test_intake_health(void **state) {
         tarn_env *env = NULL;
         tarn_buf text;
         tarn_env_options options = TARN_ENV_OPTIONS_INIT;
-        options.clock_us = shifted_clock;
+        options.clock_us = told_clock;
         atomic_store(&shift_us, 0);
+        const int64_t began = told_clock(NULL);
         assert_ok(tarn_env_new(&options, &env, &err));
         buf_init(&text, env, 0);
         open_case(&t, env, 2);
@@ -248,9 +253,9 @@ static void test_intake_health(void **state) {
         while (fails && !has_failed(&t, in)) {
             env_sleep_ms(env, 1);
         }
-        atomic_store(&shift_us, INT64_C(29000000));
+        atomic_store(&stands_us, began + INT64_C(29000000));
         assert_true(intake_health(in, &text));
-        atomic_store(&shift_us, INT64_C(40000000) + (fails ? 0 : INT64_C(7200000000)));
+        atomic_store(&stands_us, began + INT64_C(400000000) + (fails ? 0 : INT64_C(7200000000)));
         if (fails) {
             assert_false(intake_health(in, &text));
             assert_ok(buf_append_char(&text, '\0', &err));
@@ -259,6 +264,7 @@ static void test_intake_health(void **state) {
         }
         t.proxy.mode = PROXY_PASS;
         atomic_store(&shift_us, -INT64_C(86400000000));
+        atomic_store(&stands_us, 0);
         assert_int_equal(take_all(&t, in, true), REQUESTS);
         assert_true(intake_health(in, &text));
         end(&t, in);
@@ -311,8 +317,13 @@ static intake_key make_key(uint8_t key, uint8_t body) {
 
 static void test_keys(void **state) {
     (void)state;
-    tarn_env *env = test_env();
     tarn_error err = TARN_ERROR_INIT;
+    tarn_env *env = NULL;
+    tarn_env_options options = TARN_ENV_OPTIONS_INIT;
+    options.clock_us = told_clock;
+    atomic_store(&shift_us, 0);
+    assert_ok(tarn_env_new(&options, &env, &err));
+    atomic_store(&stands_us, told_clock(NULL));
     intake_keys *keys;
     intake_key done;
     intake_key one = make_key(1, 1);
@@ -333,12 +344,11 @@ static void test_keys(void **state) {
     assert_int_equal(done.position, 7);
     assert_int_equal(intake_keys_begin(keys, &two, &done), INTAKE_TURN_TAKE);
     assert_int_equal(intake_keys_begin(keys, &three, &done), INTAKE_TURN_FULL);
-    while (env_now_ms(env) - one.time_ms < 301) {
-        env_sleep_ms(env, 5);
-    }
+    atomic_fetch_add(&stands_us, 301000);
     assert_int_equal(intake_keys_begin(keys, &one, &done), INTAKE_TURN_TAKE);
     assert_int_equal(intake_keys_count(keys), 2); /* one at work stays, however old */
     intake_keys_free(keys);
+    atomic_store(&stands_us, 0);
     test_env_done(env);
 }
 

@@ -142,6 +142,9 @@ done:
     } while (0)
 #define assert_reads(call) assert_reads_of(&f, call)
 
+/* Of parts of a second; in so many it has happened, on a slow machine too. */
+#define STEPS 3000
+
 static void all_once(fixture *f, int n) {
     for (int i = 0; i < n; i++) {
         if (f->seen[i] != 1) {
@@ -219,14 +222,15 @@ static void a_broker_that_is_gone_is_waited_for(void **state) {
     produce_ids(&f, 0, 6);
     assert_reads(source_open(f.env, &f.location, 1, &f.options, &s, &f.err));
     int n = 0;
-    for (int i = 0; i < 100 && n < 12; i++) {
-        if (n == 6 && i < 50) {
+    bool gone = false;
+    for (int i = 0; i < STEPS && n < 12; i++) {
+        if (n == 6 && !gone) {
             assert_int_equal(rd_kafka_mock_broker_set_down(f.cluster, 1), 0);
             assert_reads(source_next(s, 300, &batch, &kinds, &ended, &f.err));
             assert_int_equal(batch_rows(&batch), 0);
             assert_int_equal(rd_kafka_mock_broker_set_up(f.cluster, 1), 0);
             produce_ids(&f, 6, 12);
-            i = 50;
+            gone = true;
         }
         assert_reads(source_next(s, 300, &batch, &kinds, &ended, &f.err));
         assert_false(ended);
@@ -396,7 +400,7 @@ static int seen_in_all(const fixture *f) {
 
 /* Until so many rows are committed, by whomever. */
 static void run_group(group *g, int rows) {
-    for (int i = 0; i < 600 && seen_in_all(g->f) < rows; i++) {
+    for (int i = 0; i < STEPS && seen_in_all(g->f) < rows; i++) {
         for (int k = 0; k < MEMBERS; k++) {
             step_member(g, &g->members[k], i % 3 == k);
         }
@@ -424,7 +428,7 @@ static void a_group_shares_partitions(void **state) {
     join_group(&g, 0);
     run_group(&g, 12);
     join_group(&g, 1);
-    for (int i = 0; i < 300 && g.members[1].times == 0; i++) {
+    for (int i = 0; i < STEPS && g.members[1].times == 0; i++) {
         step_member(&g, &g.members[0], false);
         step_member(&g, &g.members[1], false);
     }
@@ -448,7 +452,7 @@ static void a_member_goes_to_where_the_table_stands(void **state) {
     produce_ids(&f, 0, 12);
     join_group(&g, 0);
     member *m = &g.members[0];
-    for (int i = 0; i < 300 && m->given < 12; i++) {
+    for (int i = 0; i < STEPS && m->given < 12; i++) {
         step_member(&g, m, false);
     }
     assert_int_equal(m->given, 12);
