@@ -13,15 +13,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 
 import rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.append(os.path.join(ROOT, "tests", "support"))
+from ports import free_port  # noqa: E402
+
 FIXTURES = os.path.join(ROOT, "tests", "fixtures")
 SHARED = os.path.join(os.path.dirname(ROOT), "shared")
-SECONDS = 120
+SECONDS = 240  # until which one thing has to be done, on a machine that has ten times as much to do too; less than a test may take
 SKIPPED = 77
 UNSUPPORTED = 12  # the exit status is the number of tarn_code
 
@@ -42,6 +46,14 @@ def binary():
         print("the command is not at %s; set TARN" % path)
         sys.exit(1)
     return path
+
+
+def wait_for(condition, said=lambda: "", seconds=SECONDS):
+    """Until the condition holds; said: what a failure tells."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in %d s. %s" % (seconds, said())
+        time.sleep(0.05)
 
 
 class Answer:
@@ -224,11 +236,6 @@ class Relay:
                 end.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class Service:

@@ -426,7 +426,7 @@ def in_mount(shop, setup, *commands):
     """Runs shell commands in a mount namespace after setup; what each printed and its status."""
     script = "exec 3>&1\n" + setup + "\n" + "\n".join("(%s) 2>&1 >/dev/null; echo \"status $?\"" % command for command in commands)
     done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=shop.folder, env={**os.environ, "T": harness.binary()},
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=harness.SECONDS)
     assert "Sanitizer" not in done.stdout, done.stdout
     out, text = [], []
     for line in done.stdout.splitlines():
@@ -527,7 +527,7 @@ def interrupted():
             process.stdin.write(data)
             process.stdin.flush()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=harness.SECONDS)
         equal((process.returncode, out), (CANCELLED, b""))
         assert b"cancelled" in err and b"commit" in err, err
         count = int(shop.tarn("cat", "ns.t", "--count").out)
@@ -545,7 +545,7 @@ def many_writers():
             script = "for i in 1 2 3 4; do echo '{\"w\":'$1',\"i\":'$i'}' | %s ingest ns.t - --format ndjson -q -c %s || exit 1; done" % (harness.binary(), catalog)
             running = [subprocess.Popen(["bash", "-c", script, "writer", str(w)], cwd=shop.folder, stderr=subprocess.PIPE, text=True) for w in range(10)]
             for process in running:
-                _, err = process.communicate(timeout=280)
+                _, err = process.communicate(timeout=harness.SECONDS)
                 equal((process.returncode, err), (0, ""))
             rows = sorted((row["w"], row["i"]) for row in shop.cat("ns.t", "-c", catalog).rows)
             equal(rows, [(w, i) for w in range(10) for i in range(1, 5)])

@@ -176,7 +176,7 @@ def send_until_taken(address, body, stop):
     resent = ""
     while not stop.is_set():
         try:
-            connection = http.client.HTTPConnection(address[0], timeout=20)
+            connection = http.client.HTTPConnection(address[0], timeout=60)
             connection.request("POST", RESULTS + resent, json.dumps(body))
             answer = connection.getresponse()
             text = answer.read()
@@ -226,7 +226,7 @@ def killed_servers():
                     break
             time.sleep(0.3)
             stop.set()
-            timer = threading.Timer(60, halt.set)
+            timer = threading.Timer(harness.SECONDS, halt.set)
             timer.start()
             for writer in writers:
                 writer.result()
@@ -273,7 +273,7 @@ class LossyProxy:
                         self.lost += loss is not None
                 if loss == "request":
                     return
-                connection = http.client.HTTPConnection(self.address, timeout=30)
+                connection = http.client.HTTPConnection(self.address, timeout=harness.SECONDS)
                 headers = dict(h.decode().rstrip().split(": ", 1) for h in head[1:-1])
                 connection.request(method, path, body or None, headers)
                 answer = connection.getresponse()

@@ -14,7 +14,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 
 import harness
@@ -152,6 +151,12 @@ def chosen():
         harness.must_refuse(shop.tarn("changes", "ns.t", "--columns", "nothing", check=False), "nothing")
 
 
+def lines_of(shop):
+    """Of the file out, which is written meanwhile."""
+    with open(shop.path("out"), encoding="utf-8") as file:
+        return sum(line.endswith("\n") for line in file)
+
+
 def follow():
     """Every appended row once, while they are appended."""
     with harness.Workshop() as shop:
@@ -161,11 +166,9 @@ def follow():
                                       cwd=shop.folder, stdout=out)
             for _ in range(5):
                 table.ingest(6)
-            end = time.time() + 30
-            while time.time() < end and sum(1 for _ in open(shop.path("out"), encoding="utf-8")) < 50:
-                time.sleep(0.05)
+            harness.wait_for(lambda: lines_of(shop) >= 50)
             reader.send_signal(signal.SIGINT)
-            equal(reader.wait(30), 130)
+            equal(reader.wait(harness.SECONDS), 130)
         with open(shop.path("out"), encoding="utf-8") as out:
             equal(sorted(json.loads(line)["id"] for line in out), list(range(50)))
 
@@ -192,11 +195,9 @@ def undone():
             first, second = table.history()
             with open(shop.path("out"), "w", encoding="utf-8") as out:
                 reader = follower(shop, out, "start")
-                end = time.time() + 30
-                while time.time() < end and sum(1 for _ in open(shop.path("out"), encoding="utf-8")) < 26:
-                    time.sleep(0.05)
+                harness.wait_for(lambda: lines_of(shop) >= 26)
                 change(shop, table, first)
-                _, err = reader.communicate(timeout=60)
+                _, err = reader.communicate(timeout=harness.SECONDS)
             assert reader.returncode not in (0, 130) and any(word in err for word in words), (reader.returncode, err)
             assert "did not exist" in err or str(second) in err, err
             with open(shop.path("out"), encoding="utf-8") as out:
@@ -228,11 +229,9 @@ def expired():
         with open(shop.path("out"), "w", encoding="utf-8") as out:
             reader = follower(shop, out, str(history[1]))
             table.ingest(5)
-            end = time.time() + 30
-            while time.time() < end and sum(1 for _ in open(shop.path("out"), encoding="utf-8")) < 15:
-                time.sleep(0.05)
+            harness.wait_for(lambda: lines_of(shop) >= 15)
             reader.send_signal(signal.SIGINT)
-            equal((reader.wait(30), reader.stderr.read()), (130, "tarn: the work was cancelled\n"))
+            equal((reader.wait(harness.SECONDS), reader.stderr.read()), (130, "tarn: the work was cancelled\n"))
         with open(shop.path("out"), encoding="utf-8") as out:
             equal(sorted(json.loads(line)["id"] for line in out), list(range(25, 40)))
         if importlib.util.find_spec("pyiceberg") is not None:  # which takes the parents' names away

@@ -268,7 +268,7 @@ def killed_servers():
                 if time.monotonic() > deadline:
                     break
             stop.set()
-            timer = threading.Timer(60, halt.set)
+            timer = threading.Timer(harness.SECONDS, halt.set)
             timer.start()
             for writer in writers:
                 writer.result()

@@ -313,10 +313,10 @@ def at_once():
         held = harness.Held(service.port, b"add-snapshot")
         first = subprocess.Popen([harness.binary(), "-c", "http://127.0.0.1:%d" % held.port, "import", "ns.t", "warehouse/data"], cwd=shop.folder,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        assert held.waits.wait(30)
+        assert held.waits.wait(harness.SECONDS)
         shop.tarn("-c", service.url, "import", "ns.t", "warehouse/data")
         held.go.set()
-        assert "added to the table by somebody else" in first.communicate(timeout=60)[1]
+        assert "added to the table by somebody else" in first.communicate(timeout=harness.SECONDS)[1]
         assert first.returncode != 0
         held.close()
         equal(sorted(row["id"] for row in shop.pyiceberg_rows("ns.t")), [1, 2])

@@ -19,7 +19,7 @@ import threading
 import time
 
 import harness
-from harness import Workshop, case, equal, must_refuse
+from harness import SECONDS, Workshop, case, equal, must_refuse, wait_for
 
 ENGINE = os.environ.get("KAFKA_ENGINE") or os.path.join(harness.SHARED, "engines", "engine")
 
@@ -108,9 +108,9 @@ def killed_and_started_again():
         command = [harness.binary(), "ingest", "ns.t", "in", "--create", "--state", "st", "--checkpoint-rows", "3000", "--rejects", "bad.ndjson", "-q",
                    "--no-sync"]
         ended = False
-        for run in range(30):
+        for _ in range(29):
             process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE)
-            time.sleep(rng.random() * 0.5 if run < 29 else 60)
+            time.sleep(rng.random() * 0.5)
             if process.poll() is not None:
                 assert process.returncode == 0, process.stderr.read()
                 ended = True
@@ -124,13 +124,6 @@ def killed_and_started_again():
             equal(sorted(json.loads(line)["row"] for line in file), sorted("bad %d" % i for i in range(40)))
 
 
-def eventually(what, seconds=20):
-    until = time.time() + seconds
-    while not what():
-        assert time.time() < until, "it did not happen"
-        time.sleep(0.1)
-
-
 def follow():
     with Workshop() as shop:
         write(shop, "log", lines({"id": i} for i in range(5)))
@@ -139,24 +132,24 @@ def follow():
         command = [harness.binary(), "ingest", "ns.t", "log", "--format", "ndjson", "--follow", "--state", "st", "--checkpoint-interval", "200ms"]
         process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
         count = lambda: len(shop.cat("ns.t").rows)
-        eventually(lambda: count() == 5)
+        wait_for(lambda: count() == 5)
         write(shop, "log", lines([{"id": 5}]) + '{"id"', "a")
-        eventually(lambda: count() == 6)
+        wait_for(lambda: count() == 6)
         write(shop, "log", ":6}\n", "a")
         os.rename(shop.path("log"), shop.path("log.1"))
         write(shop, "log.1", lines([{"id": 7}]), "a")
-        eventually(lambda: count() == 8)
+        wait_for(lambda: count() == 8)
         write(shop, "log", lines([{"id": 8}]))
-        eventually(lambda: count() == 9)
+        wait_for(lambda: count() == 9)
         write(shop, "log", lines([{"id": 9}]), "a")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=SECONDS)
         equal(process.returncode, 0)
         write(shop, "log", lines([{"id": 10}]), "a")
         process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
-        eventually(lambda: count() == 11)
+        wait_for(lambda: count() == 11)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=SECONDS)
         equal(sorted(r["id"] for r in shop.cat("ns.t").rows), list(range(11)))
 
 
@@ -200,15 +193,15 @@ def rotated_and_rotated():
             ids = lambda: [r["id"] for r in shop.cat("ns.t").rows]
             more(10)
             process = start()
-            eventually(lambda: len(ids()) == n, 60)
+            wait_for(lambda: len(ids()) == n)
             if cut:
                 write(shop, log, "")
                 time.sleep(0.5)
                 more()
-                eventually(lambda: len(ids()) == n, 60)
+                wait_for(lambda: len(ids()) == n)
             if stopped:
                 process.send_signal(signal.SIGINT)
-                equal((process.communicate(timeout=60)[1].count("error"), process.returncode), (0, 0))
+                equal((process.communicate(timeout=SECONDS)[1].count("error"), process.returncode), (0, 0))
             else:
                 process.send_signal(signal.SIGSTOP)  # its looks are far apart
             more()
@@ -217,9 +210,9 @@ def rotated_and_rotated():
                 more()
             process.send_signal(signal.SIGCONT)
             process = start() if stopped else process
-            eventually(lambda: process.poll() is not None or len(ids()) >= n, 60)
+            wait_for(lambda: process.poll() is not None or len(ids()) >= n)
             process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=60)[1]
+            said = process.communicate(timeout=SECONDS)[1]
             equal(process.returncode, 0)
             equal(sorted(ids()), list(range(n)))
 
@@ -230,9 +223,9 @@ def a_slow_pipe_is_committed_meanwhile():
                                    cwd=shop.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         process.stdin.write(lines({"id": i, "text": "x" * 100} for i in range(3)))
         process.stdin.flush()
-        eventually(lambda: shop.tarn("cat", "ns.t", check=False).out.count("\n") == 3)
+        wait_for(lambda: shop.tarn("cat", "ns.t", check=False).out.count("\n") == 3)
         process.stdin.write(lines([{"id": 3, "text": "y"}]))
-        process.communicate(timeout=30)
+        process.communicate(timeout=SECONDS)
         equal(process.returncode, 0)
         equal(len(shop.cat("ns.t").rows), 4)
 
@@ -391,7 +384,7 @@ def an_absent_broker():
         time.sleep(8)  # for what it may say more: longer than a question to a broker takes
         assert process.poll() is None, "it did not wait"
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=SECONDS)
         assert "warning" not in err, err
 
 
@@ -532,7 +525,7 @@ def with_a_cluster(name, fn):
         print("%s: left out, there is no kcat or no tool that starts a mock cluster" % name)
         return
     with Workshop() as shop:
-        out = subprocess.run([ENGINE, "kafka-mock", "start", shop.path("mock")], capture_output=True, text=True, timeout=240)
+        out = subprocess.run([ENGINE, "kafka-mock", "start", shop.path("mock")], capture_output=True, text=True, timeout=SECONDS)
         if out.returncode != 0:
             print("%s: left out, no mock cluster could be started" % name)
             return
@@ -540,7 +533,7 @@ def with_a_cluster(name, fn):
         try:
             fn(shop, broker)
         finally:
-            subprocess.run([ENGINE, "kafka-mock", "stop", shop.path("mock")], capture_output=True, timeout=60)
+            subprocess.run([ENGINE, "kafka-mock", "stop", shop.path("mock")], capture_output=True, timeout=SECONDS)
 
 
 def kafka():
@@ -553,7 +546,7 @@ def a_bad_first_message():
 
 def bad_first(shop, broker):
     """Columns come of the messages that are good; bad ones before them are set aside, skipped, or the end, and make no table."""
-    produce = lambda topic, text: subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0"], input=text, text=True, check=True, timeout=60)
+    produce = lambda topic, text: subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0"], input=text, text=True, check=True, timeout=SECONDS)
     take = lambda topic, *options, **more: shop.tarn("ingest", "ns." + topic, "kafka://%s/%s" % (broker, topic), "--create", *options, **more)
     produce("a", 'not json\n[1]\n{"id": 1, "v": "a"}\n{"id": 2, "v": "b"}\n')
     must_refuse(take("a", check=False), "topic a partition 0 offset 0")
@@ -575,12 +568,12 @@ def bad_first(shop, broker):
     produce("d", 'not json\n')
     command = [harness.binary(), "ingest", "ns.d", "kafka://%s/d" % broker, "--create", "--follow", "--rejects", "d.bad", "--checkpoint-interval", "50ms"]
     process = subprocess.Popen(command, cwd=shop.folder, stderr=subprocess.PIPE, text=True)
-    eventually(lambda: os.path.exists(shop.path("d.bad")))
+    wait_for(lambda: os.path.exists(shop.path("d.bad")))
     time.sleep(1)  # the bad message is most probably read before the good one is there
     produce("d", '{"id": 1}\n')
-    eventually(lambda: len(shop.cat("ns.d", check=False).out.splitlines()) == 1)
+    wait_for(lambda: len(shop.cat("ns.d", check=False).out.splitlines()) == 1)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=SECONDS)
     equal((process.returncode, table(shop, "ns.d")), (0, [{"id": 1}]))
 
 
@@ -589,7 +582,7 @@ def from_a_topic(shop, broker):
     rng = random.Random(3)
 
     def produce(topic, messages, *options):
-        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", *options], input=messages, text=True, check=True, timeout=60)
+        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", *options], input=messages, text=True, check=True, timeout=SECONDS)
 
     produce("t", lines({"id": i} for i in range(100)))
     shop.tarn("ingest", "ns.k", "kafka://%s/t" % broker, "--create", "--state", "st")
@@ -678,7 +671,7 @@ def avro_from_topics(shop, broker):
             names.append(shop.path("%s-%03d" % (topic, i)))
             with open(names[-1], "wb") as file:
                 file.write(message)
-        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0"] + names, check=True, timeout=60)
+        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0"] + names, check=True, timeout=SECONDS)
 
     server, url = registry()
     row = lambda i, **more: {"id": i, "v": "v%d" % i, "d": i, **more}
@@ -728,7 +721,7 @@ def lost_deletes(shop, broker, take):
     """A message without a value deletes its key in other consumers: here it is told where rows by key have no kind, and passed elsewhere."""
     for topic, form, make in (("tj", "ndjson", lambda i: b'{"id": %d, "v": "a"}' % i), ("ta", "avro", lambda i: wire(1, {"id": i, "v": "a", "d": 1}))):
         text = b"".join(b"%d|KEY|%s|END|" % (i, make(i) if i != 2 else b"") for i in (1, 2, 3))
-        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0", "-Z", "-K", "|KEY|", "-D", "|END|"], input=text, check=True, timeout=60)
+        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0", "-Z", "-K", "|KEY|", "-D", "|END|"], input=text, check=True, timeout=SECONDS)
         keyed = ["--format", form, "--upsert", "--key", "id", "--deletes", "equality"]
         must_refuse(take(topic, *keyed, check=False), "topic %s partition 0 offset 1" % topic, "a key and no value")
         take(topic, *keyed, "--rejects", topic + ".bad")
@@ -748,7 +741,7 @@ def deletes_by_key(shop, broker, take):
 
     def produce(topic, messages):
         text = b"".join(key + b"|KEY|" + value + b"|END|" for key, value in messages)
-        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0", "-Z", "-K", "|KEY|", "-D", "|END|"], input=text, check=True, timeout=60)
+        subprocess.run(["kcat", "-b", broker, "-t", topic, "-P", "-p", "0", "-Z", "-K", "|KEY|", "-D", "|END|"], input=text, check=True, timeout=SECONDS)
 
     made = [(wire(5, {"id": i}), wire(3, {"before": None, "after": row(i), "op": "c"})) for i in range(40)]
     AWAY[5] = AWAY[9] = 2

@@ -15,20 +15,13 @@ import threading
 import time
 
 import harness
-from harness import Workshop, equal, must_refuse
+from harness import Workshop, equal, must_refuse, wait_for
 
 sys.path.insert(0, os.path.join(harness.ROOT, "tests", "support"))
 harness.need("pyiceberg", "pyarrow", "duckdb")
 import postgres  # noqa: E402
 
 IO = 7
-
-
-def wait_for(what, seconds=90, but=lambda: ""):
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until, "it did not happen: %s" % but()
-        time.sleep(0.05)
 
 
 class Stream:
@@ -48,12 +41,12 @@ class Stream:
         def heard():
             assert self.process.poll() is None or self.said.count(words) >= times, "it ended: %s" % self.said
             return self.said.count(words) >= times
-        wait_for(heard, but=lambda: self.said)
+        wait_for(heard, lambda: self.said)
 
     def stop(self, status=0, sign=signal.SIGINT):
         if self.process.poll() is None:
             self.process.send_signal(sign)
-        self.process.wait(timeout=90)
+        self.process.wait(timeout=harness.SECONDS)
         assert "Sanitizer" not in self.said and "assertion failed" not in self.said, self.said
         assert self.process.returncode == status, "it ended with %d: %s" % (self.process.returncode, self.said)
 
@@ -84,7 +77,7 @@ def a_service_that_is_killed():
             shop.tarn("create", "ns.t", "id long not null, n long")
             put(shop, "in.ndjson", [{"id": i, "n": 0} for i in range(20)])
             stream = Stream(shop, service.url, *FOLLOW, *options)
-            wait_for(lambda: count(shop) == 20, but=lambda: stream.said)
+            wait_for(lambda: count(shop) == 20, lambda: stream.said)
             for turn in range(1, 3):
                 rows = [{"id": i, "n": turn} for i in range(20 * turn - 10, 20 * turn + 20)]
                 rows = rows[10:] if kind == "append" else rows  # else ten are changed
@@ -95,7 +88,7 @@ def a_service_that_is_killed():
                 stream.hears("is away", turn)
                 service.start()
                 stream.hears("is back", turn)
-                wait_for(lambda: count(shop) == 20 * turn + 20, but=lambda: stream.said)
+                wait_for(lambda: count(shop) == 20 * turn + 20, lambda: stream.said)
             stream.stop()
             want = {i: 0 for i in range(60)}
             for turn in range(1, 3):
@@ -130,11 +123,11 @@ def answers_that_are_lost():
             shop.tarn("create", "ns.t", "id long not null")
             put(shop, "in.ndjson", [{"id": 0}])
             stream = Stream(shop, "http://127.0.0.1:%d" % thief.port, *FOLLOW, *options)
-            wait_for(lambda: count(shop) == 1, but=lambda: stream.said)
+            wait_for(lambda: count(shop) == 1, lambda: stream.said)
             for turn in range(1, 3):
                 thief.armed = True
                 put(shop, "in.ndjson", [{"id": turn}])
-                wait_for(lambda: thief.took == turn, but=lambda: stream.said)
+                wait_for(lambda: thief.took == turn, lambda: stream.said)
                 stream.hears("is away", turn)
                 thief.open()
                 stream.hears("is back", turn)
@@ -150,22 +143,22 @@ def without_a_state():
         shop.tarn("create", "ns.t", "id long")
         put(shop, "in.ndjson", [{"id": 1}])
         stream = Stream(shop, service.url, "ns.t", "in.ndjson", "--follow", "--checkpoint-interval", "100ms")
-        wait_for(lambda: count(shop) == 1, but=lambda: stream.said)
+        wait_for(lambda: count(shop) == 1, lambda: stream.said)
         service.kill()
         put(shop, "in.ndjson", [{"id": 2}])
         stream.hears("is away")
         service.start()
-        wait_for(lambda: count(shop) == 2, but=lambda: stream.said)
+        wait_for(lambda: count(shop) == 2, lambda: stream.said)
         stream.stop()
         equal(sorted(r["id"] for r in shop.pyiceberg_rows("ns.t")), [1, 2])
         once = Stream(shop, service.url, "ns.t", "-", "--format", "ndjson", "--checkpoint-interval", "100ms", stdin=subprocess.PIPE)
         once.process.stdin.write(b'{"id": 3}\n')
         once.process.stdin.flush()
-        wait_for(lambda: count(shop) == 3 or once.process.poll() is not None, but=lambda: once.said)
+        wait_for(lambda: count(shop) == 3 or once.process.poll() is not None, lambda: once.said)
         service.kill()
         once.process.stdin.write(b'{"id": 4}\n')
         once.process.stdin.close()
-        once.process.wait(timeout=90)
+        once.process.wait(timeout=harness.SECONDS)
         equal(once.process.returncode, IO)
         equal(once.said.count("is away"), 1)  # the stream's
 
@@ -177,15 +170,15 @@ def a_time_limit():
         shop.tarn("create", "ns.t", "id long")
         put(shop, "in.ndjson", [{"id": 1}])
         stream = Stream(shop, service.url, *FOLLOW, "--catalog-timeout", "1500ms")
-        wait_for(lambda: count(shop) == 1, but=lambda: stream.said)
+        wait_for(lambda: count(shop) == 1, lambda: stream.said)
         service.kill()
         put(shop, "in.ndjson", [{"id": 2}])
-        stream.process.wait(timeout=90)
+        stream.process.wait(timeout=harness.SECONDS)
         stream.stop(IO)
         assert "is away" in stream.said and "127.0.0.1:%d" % service.port in stream.said.splitlines()[-2], stream.said
         service.start()
         stream = Stream(shop, service.url, *FOLLOW)
-        wait_for(lambda: count(shop) == 2, but=lambda: stream.said)
+        wait_for(lambda: count(shop) == 2, lambda: stream.said)
         stream.stop()
         equal(sorted(r["id"] for r in shop.pyiceberg_rows("ns.t")), [1, 2])
 
@@ -201,14 +194,12 @@ def a_signal_while_it_is_away():
             stream.process.stdin.write("".join('{"id": %d}\n' % i for i in ids).encode())
             stream.process.stdin.flush()
         feed(1, 2)
-        wait_for(lambda: count(shop) == 2, but=lambda: stream.said)
+        stream.hears('"event":"committed"', 2)  # it had the answers
         service.kill()
         feed(3, 4, 5)
         stream.hears("is away")
         stream.hears('"event":"checkpoint"', 5)
-        asked = time.monotonic()
         stream.stop(IO, signal.SIGTERM)
-        assert time.monotonic() - asked < 30, "it took long to end"
         assert "same command" in stream.said, stream.said
         equal(len(glob.glob(shop.path("st", "checkpoint-*"))), 3)
         service.start()
@@ -234,14 +225,14 @@ def a_database_that_is_crashed():
 
         def outage(stream, first, turn):
             put(shop, "in.ndjson", [{"id": first}])
-            wait_for(lambda: first in ids(), but=lambda: stream.said)
+            wait_for(lambda: first in ids(), lambda: stream.said)
             put(shop, "in.ndjson", [{"id": first + 1}])
             server.crash()
             put(shop, "in.ndjson", [{"id": first + 2}])
             stream.hears("is away", turn)
             server.start()
             stream.hears("is back", turn)
-            wait_for(lambda: first + 2 in ids(), but=lambda: stream.said)
+            wait_for(lambda: first + 2 in ids(), lambda: stream.said)
             assert postgres.QUOTED not in stream.said and postgres.PASSWORD not in stream.said, "the password was shown"
             stream.stop()
         put(shop, "in.ndjson", [])

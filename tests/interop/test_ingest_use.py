@@ -13,7 +13,7 @@ import sys
 import time
 
 import harness
-from harness import Workshop, equal, must_refuse, same
+from harness import Workshop, equal, must_refuse, same, wait_for
 
 harness.need("pyarrow")
 
@@ -28,13 +28,6 @@ def ids(shop, name="ns.t"):
 
 def start(shop, *arguments, **more):
     return subprocess.Popen([harness.binary(), "ingest", *arguments], cwd=shop.folder, stderr=subprocess.PIPE, text=True, **more)
-
-
-def wait_for(what, seconds=60):
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)
 
 
 def pipes_and_a_state():
@@ -343,9 +336,8 @@ def killed_after_columns_were_added():
         shop.write("in/b.ndjson", "".join(json.dumps(row) + "\n" for row in rows[10:]) + "bad\n")
         process = subprocess.Popen([harness.binary(), *command, "--follow", "--checkpoint-interval", "1h"], cwd=shop.folder, stderr=subprocess.PIPE)
         try:
-            until = time.time() + 60
-            while "more" not in shop.tarn("describe", "ns.t").out:
-                assert time.time() < until and process.poll() is None
+            wait_for(lambda: "more" in shop.tarn("describe", "ns.t").out or process.poll() is not None)
+            assert process.poll() is None, process.stderr.read()
         finally:
             process.kill()
             process.communicate()

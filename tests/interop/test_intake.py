@@ -23,7 +23,7 @@ import time
 import uuid
 
 import harness
-from harness import Workshop, case, equal
+from harness import SECONDS, Workshop, case, equal, wait_for
 from test_serve import Server
 
 ROWS = "/v1/namespaces/ns/tables/t/rows"
@@ -66,18 +66,11 @@ def ids(shop, table="ns.t"):
 
 
 def metrics(server):
-    connection = http.client.HTTPConnection(server.url.split("//")[1], timeout=30)
+    connection = http.client.HTTPConnection(server.url.split("//")[1], timeout=SECONDS)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     assert text.endswith("# EOF\n"), text[-100:]
     return {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if not line.startswith("#")}
-
-
-def wait_until(check, seconds=30):
-    until = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.02)
 
 
 def taken_and_there():
@@ -194,7 +187,7 @@ def two_services():
             equal({a[0] for a in answers}, {200})
             snapshot = committed(one, lines(60))["snapshot-id"]
             for server in (one, two):
-                wait_until(lambda s=server: metrics(s)["tarn_intake_waiting_bytes"] == 0)
+                wait_for(lambda s=server: metrics(s)["tarn_intake_waiting_bytes"] == 0)
             equal(ids(shop), list(range(61)))
             equal(sum(k.startswith("tarn.intake.") for k in two.catalog().load_table("ns.t").properties), 2)
             committed(two, lines(61))
@@ -217,10 +210,11 @@ def tables_change():
         rejected = [json.loads(line) for name in glob.glob(shop.path("log", "rejected-*")) for line in open(name)]
         equal([json.loads(r["row"])["id"] for r in rejected], [1, 2])
         assert all(r["table"] == "ns.t" and "member s" in r["reason"] for r in rejected), rejected
-        with take(shop, interval=3000) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with take(shop, interval=3600000) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
             answer = pool.submit(send, server, "{\"id\": 7, \"text\": \"x\"}\n{\"id\": 8}\n", None, ROWS + "?wait=commit")
-            wait_until(lambda: metrics(server)["tarn_intake_log_records_total"] > 0)
+            wait_for(lambda: metrics(server)["tarn_intake_log_records_total"] > 0)
             shop.tarn("alter", "ns.t", "rename-column", "text", "txt")
+            server.process.send_signal(signal.SIGTERM)  # which commits what waits
             status, told, _ = answer.result()
             equal((status, told["committed"], told["rejected"]), (200, False, 1))
             shop.tarn("delete", "ns.t", "--where", "id = 8")
@@ -253,10 +247,10 @@ def renamed_beside_a_broken_one():
         metadata = shop.path("warehouse", "ns", "broken", "metadata")
         os.rename(metadata, metadata + ".away")
         with take(shop) as server:
-            wait_until(lambda: metrics(server)["tarn_intake_commits_failed_total"] > 1)
+            wait_for(lambda: metrics(server)["tarn_intake_commits_failed_total"] > 1)
             equal((ids(shop, "ns.u"), glob.glob(shop.path("log", "rejected-*"))), ([], []))
             os.rename(metadata + ".away", metadata)
-            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+            wait_for(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
         equal(ids(shop, "ns.u"), [1, 2])
         equal(glob.glob(shop.path("log", "rejected-*")), [])
 
@@ -315,18 +309,18 @@ def table_cannot_be_written():
             for i in sent:
                 before = metrics(server)["tarn_intake_commits_failed_total"]
                 equal(send(server, lines(i), "k%d" % i)[0], 200)
-                wait_until(lambda: metrics(server)["tarn_intake_commits_failed_total"] > before)
+                wait_for(lambda: metrics(server)["tarn_intake_commits_failed_total"] > before)
             faults.clear()
 
         with Server(shop, "--intake", "log", "--intake-interval", "20", env=faults.env) as server:
             fail_with(server, "write", errno.ENOSPC, 0, 1)
-            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+            wait_for(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
             equal(ids(shop), [0, 1])
             fail_with(server, "sync", errno.EIO, 2, 3)
             equal(send(server, lines(4), "k4")[0], 200)
         equal(ids(shop), [0, 1])
         with take(shop) as server:
-            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+            wait_for(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
         equal(ids(shop), [0, 1, 2, 3, 4])
 
 
@@ -336,21 +330,19 @@ def ends_while_somebody_waits():
         make_table(shop)
         for held in (False, True):
             faults = Faults(shop)
-            with Server(shop, "--intake", "log", "--intake-interval", "60000", env=faults.env) as server, \
+            with Server(shop, "--intake", "log", "--intake-interval", "3600000", env=faults.env) as server, \
                     concurrent.futures.ThreadPoolExecutor(1) as pool:
                 if held:
                     faults.set("write", errno.ENOSPC, "/warehouse/")
                 answer = pool.submit(send, server, lines(int(held)), None, ROWS + "?wait=commit")
-                wait_until(lambda: metrics(server)["tarn_intake_log_records_total"] > 0)
-                began = time.monotonic()
+                wait_for(lambda: metrics(server)["tarn_intake_log_records_total"] > 0)
                 server.process.send_signal(signal.SIGTERM)
                 status, told, _ = answer.result()
                 equal((status, told["committed"]), (200, not held))
-                assert time.monotonic() - began < 20, "it took too long"
             equal(ids(shop), [0])
         faults.clear()
         with take(shop) as server:
-            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+            wait_for(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
         equal(ids(shop), [0, 1])
 
 
@@ -373,7 +365,7 @@ def too_much_waits():
             status, answer, headers = answers[-1]
             equal((status, headers.get("Retry-After"), taken), (503, "1", 3))
             assert "wait for their commits" in answer["error"]["message"], answer
-            wait_until(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
+            wait_for(lambda: metrics(server)["tarn_intake_waiting_bytes"] == 0)
             equal(send(server, text)[0], 200)
         equal(len(ids(shop)), taken + 2)
 
@@ -401,7 +393,7 @@ class History:
         """The server's status, after the kill it was made for or a request to end."""
         if self.address is not None and self.server.poll() is None:
             self.server.send_signal(signal.SIGTERM)
-        _, err = self.server.communicate(timeout=60)
+        _, err = self.server.communicate(timeout=SECONDS)
         self.address = None
         self.killed += self.server.returncode == -signal.SIGKILL
         if self.server.returncode not in (0, -signal.SIGKILL):
@@ -411,7 +403,7 @@ class History:
     def client(self, c):
         for r in range(REQUESTS):
             body = lines(*range((c * REQUESTS + r) * EACH, (c * REQUESTS + r + 1) * EACH))
-            until = time.monotonic() + 60
+            until = time.monotonic() + SECONDS
             while not self.try_once(body, "key-%d-%d" % (c, r)):
                 if time.monotonic() > until:
                     self.wrong.append("no answer to key-%d-%d" % (c, r))
@@ -423,7 +415,7 @@ class History:
         if address is None:
             return False
         try:
-            connection = http.client.HTTPConnection(address, timeout=20)
+            connection = http.client.HTTPConnection(address, timeout=SECONDS)
             connection.request("POST", ROWS, body, dict(NDJSON, **{"Idempotency-Key": key}))
             answer = connection.getresponse()
             text = answer.read()
@@ -445,10 +437,12 @@ class History:
             if "POWER_LOST" in kill:
                 os.mkdir(kill["POWER_LOST"])
             self.start(**kill)
-            try:
-                self.server.wait(timeout=seconds if seconds is not None else 1)
-            except subprocess.TimeoutExpired:
-                if seconds is not None:
+            if seconds is None:  # as long as there is work for it
+                wait_for(lambda: self.server.poll() is not None or not any(thread.is_alive() for thread in clients))
+            else:
+                try:
+                    self.server.wait(timeout=seconds)
+                except subprocess.TimeoutExpired:
                     self.server.kill()
             self.end()
         count = self.shop.path("count")
@@ -534,7 +528,7 @@ def rests_after_work():
                 equal(set(answers), {200})
                 busy, rows = memory_in_use(server, "VmHWM:"), rows + 600000
             committed(server, lines(2))
-            wait_until(lambda: memory_in_use(server) < before + (busy - before) // 2)
+            wait_for(lambda: memory_in_use(server) < before + (busy - before) // 2)
         equal(len(ids(shop)), rows + 1)
 
 
@@ -574,7 +568,7 @@ def damaged_keys():
                 equal(send(server, lines(i), "k%d" % i)[0], 200)
             committed(server, lines(8))
         with take(shop):  # the rows' log is let go, and its keys are in the log of keys
-            wait_until(lambda: len(glob.glob(shop.path("log", "rows-*.log"))) == 1)
+            wait_for(lambda: len(glob.glob(shop.path("log", "rows-*.log"))) == 1)
         name = {what: sorted(glob.glob(shop.path("log", what + "-*.log"))) for what in ("rows", "keys")}
         full = [path for path in name["keys"] if os.path.getsize(path) > 200]
         equal((len(full), len(name["rows"])), (1, 1))
@@ -648,7 +642,7 @@ def full_disks():
             committed(server, big)
             faults.set("write", errno.ENOSPC, "log/rows-000000000000")
             equal(send(server, lines(1000), "k1")[0], 507)
-            wait_until(lambda: send(server, lines(1000), "k1")[0] == 200)  # in another file
+            wait_for(lambda: send(server, lines(1000), "k1")[0] == 200)  # in another file
             assert not os.path.exists(shop.path("log", "rows-000000000000.log")), "what nobody needs fills the disk"
             committed(server, lines(1001))
             faults.clear()
@@ -659,7 +653,7 @@ def full_disks():
             server.process.returncode = 0
         faults.set("write", errno.ENOSPC, "log/rows-")
         with Server(shop, "--intake", "log", "--intake-interval", "20", env=faults.env) as server:
-            wait_until(lambda: metrics(server)["tarn_intake_rows_committed_total"] == 1)
+            wait_for(lambda: metrics(server)["tarn_intake_rows_committed_total"] == 1)
             equal([server.ask("GET", "/v1/namespaces/ns/tables/t")[0], send(server, lines(1003), "k3")[0]], [200, 507])
             equal(send(server, lines(1002), "k2")[1]["repeated"], True)
             faults.clear()

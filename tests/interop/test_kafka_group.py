@@ -18,7 +18,8 @@ import sys
 import time
 
 import harness
-from harness import Workshop, case, equal, must_refuse
+from harness import SECONDS, Workshop, case, equal, must_refuse
+from harness import wait_for as until
 
 STEPS = int(os.environ.get("BALANCE_STEPS", "6"))
 SEED = int(os.environ.get("BALANCE_SEED", "1"))
@@ -49,7 +50,7 @@ class Mock:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(SECONDS)
 
 
 class Members:
@@ -71,7 +72,7 @@ class Members:
     def end(self, process):
         """It was killed, or asked to end before it listened, or ends by itself, well."""
         self.running.remove(process)
-        _, rest = process.communicate(timeout=60)
+        _, rest = process.communicate(timeout=SECONDS)
         said = self.said.pop(process, "") + rest
         assert process.returncode in (0, -signal.SIGKILL, -signal.SIGTERM), "status %d: %s" % (process.returncode, said)
         assert "Sanitizer" not in said, said
@@ -109,7 +110,7 @@ class Members:
         def read_on():
             self.end(self.start())
             return stands(self.shop) == self.mock.sent
-        until(read_on, 120)  # partitions of the killed are given to others when the group has forgotten those
+        until(read_on)  # partitions of the killed are given to others when the group has forgotten those
         self.end(self.start())  # adds nothing
 
     def close(self):
@@ -131,13 +132,6 @@ def stands(shop):
     snapshots = shop.catalog().load_table("ns.t").snapshots()
     known = [s.summary["tarn.offsets.g"] for s in snapshots if s.summary["tarn.offsets.g"]]
     return sum(json.loads(known[-1])["kafka"]["t"].values()) if known else 0
-
-
-def until(what, seconds=60):
-    end = time.time() + seconds
-    while not what():
-        assert time.time() < end, "it did not happen"
-        time.sleep(0.2)
 
 
 def in_group(fn, partitions=4):
@@ -184,7 +178,7 @@ def late(shop, mock, members):
     with harness.Service(shop) as service:
         held = harness.Held(service.port, b"add-snapshot")
         first = members.follow(env={"TARN_CATALOG": "http://127.0.0.1:%d" % held.port})
-        assert held.waits.wait(30)
+        assert held.waits.wait(SECONDS)
         members.freeze(first)
         members.follow(env={"TARN_CATALOG": service.url})
         until(lambda: len(ids(shop)) == mock.sent)

@@ -123,7 +123,7 @@ def secrets():
         for uri in (s.uri.replace("127.0.0.1", "127.0.0.1 bad"), s.uri.replace("postgresql://", "postgresql://[x"),
                     s.uri + "?nonsense=1", s.uri.replace("@", "@@"), "postgresql:password=%s=" % postgres.PASSWORD,
                     s.uri.replace(":%d/" % Shop.server.port, ":1/"), s.uri.replace(s.database, "nowhere")):
-            answer = s.run("-v", "ls", uri=uri, check=False, seconds=60)
+            answer = s.run("-v", "ls", uri=uri, check=False)
             assert answer.status in (INVALID, IO, NOT_FOUND, DENIED), answer
 
 

@@ -159,8 +159,8 @@ def reads():
         must_refuse(answer, "redirect", "127.0.0.1:1/stolen")
         assert "token=1" not in answer.err, answer
     with Shop() as s:
-        s.plan("GET", TABLE, "slow-after", seconds=20)
-        answer = s.run("cat", "a.t", "--catalog-property", "rest.client.socket-timeout-ms=700", seconds=60)
+        s.plan("GET", TABLE, "slow-after", seconds=2 * harness.SECONDS)
+        answer = s.run("cat", "a.t", "--catalog-property", "rest.client.socket-timeout-ms=3000")
         equal(len(answer.rows), 3)
 
 

@@ -87,17 +87,17 @@ def ids(shop):
     return sorted(r["id"] for r in shop.cat("ns.t").rows)
 
 
-def wait_for(what, process, seconds=60):
-    until = time.monotonic() + seconds
-    while not what():
-        assert process.poll() is None, process.communicate()[1][-2000:]
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)
+def wait_for(what, process):
+    def done():
+        there = what()
+        assert there or process.poll() is None, process.communicate()[1][-2000:]
+        return there
+    harness.wait_for(done)
 
 
 def end(process, how=signal.SIGINT):
     process.send_signal(how)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=harness.SECONDS)[1]
     ways = (0, -how) if how == signal.SIGINT else (-how,)  # it may not have begun
     assert process.returncode in ways, (process.returncode, said[-2000:])
     return said

@@ -36,7 +36,7 @@ class Server:
     def __exit__(self, *unused):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=60)
+        _, err = self.process.communicate(timeout=harness.SECONDS)
         assert self.process.returncode == 0, "it ended with %d: %s" % (self.process.returncode, err)
 
     def catalog(self):
@@ -44,7 +44,7 @@ class Server:
         return RestCatalog("rest", uri=self.url)
 
     def connection(self):
-        return http.client.HTTPConnection(self.url.split("//")[1], timeout=30)
+        return http.client.HTTPConnection(self.url.split("//")[1], timeout=harness.SECONDS)
 
     def ask(self, method, path, body=None, **headers):
         connection = self.connection()
@@ -56,7 +56,7 @@ class Server:
         return answer.status, json.loads(out) if out else None, dict(answer.getheaders())
 
     def ask_text(self, path, token):
-        connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=30)
+        connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=harness.SECONDS)
         connection.request("GET", path, headers={"Authorization": "Bearer " + token})
         return connection.getresponse().read().decode()
 
@@ -526,7 +526,7 @@ def our_client_conforms():
     """The catalogs' conformance suite, over our REST client and this service."""
     program = os.environ.get("CONFORMANCE") or os.path.join(os.path.dirname(harness.binary()), "catalog_conformance")
     with Workshop() as shop, Server(shop) as server:
-        done = subprocess.run([program], capture_output=True, text=True, timeout=250,
+        done = subprocess.run([program], capture_output=True, text=True, timeout=harness.SECONDS,
                               env={**os.environ, "TARN_TEST_REST": server.url, "TARN_TEST_REST_WAREHOUSE": shop.path("warehouse")})
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
 

@@ -17,7 +17,7 @@ import threading
 import time
 
 import harness
-from harness import Workshop, case, equal
+from harness import Workshop, case, equal, wait_for
 
 KEYS = 50
 KINDS = (("", "2"), ("equality", "2"), ("position", "2"), ("vector", "3"))  # of deletes, and the format version; none: appends
@@ -40,13 +40,6 @@ def for_each_kind(fn):
 
 def lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def eventually(what, seconds=60):
-    until = time.time() + seconds
-    while not what():
-        assert time.time() < until, "it did not happen"
-        time.sleep(0.05)
 
 
 class Stream:
@@ -96,18 +89,18 @@ class Stream:
         def done():
             assert self.process.poll() is None, self.process.stderr.read()
             return self.metric("commits") >= n
-        eventually(done)
+        wait_for(done)
 
     def stop(self):
         """Ends it with a checkpoint; what it said."""
-        eventually(lambda: self.highest() > self.before or self.process.poll() is not None)  # signals are listened to
+        wait_for(lambda: self.highest() > self.before or self.process.poll() is not None)  # signals are listened to
         self.process.send_signal(signal.SIGINT)
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=harness.SECONDS)
         assert self.process.returncode == 0, said
         return said
 
     def failed(self, *words):
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=harness.SECONDS)
         assert self.process.returncode != 0, said
         for word in words:
             assert word in said, (word, said)
@@ -145,7 +138,7 @@ def goes_on(kind, version, rival):
         commits = 1
         for attempt in range(8):
             stream.put(range(KEYS // 2), "%d a" % attempt)  # waits in the sink, with deletes of rows in the table's files
-            time.sleep(0.6)
+            time.sleep(min(0.6 * 2 ** attempt, 20))  # longer and longer, until a slow machine too has read them
             rival(shop, stream)
             stream.put(range(KEYS // 2), "%d b" % attempt)
             commits += 1
@@ -201,7 +194,7 @@ def position_and_upgrade():
         stream.failed('choose deletes "vector"')
         stream.command[stream.command.index("position")] = "vector"
         stream.start()  # which gives up what was durable before it reads again
-        eventually(lambda: any(row["v"] == "b" for row in shop.cat("ns.t").rows))
+        wait_for(lambda: any(row["v"] == "b" for row in shop.cat("ns.t").rows))
         stream.stop()
         rows_are(shop, stream.want.values())
 
@@ -217,7 +210,7 @@ def standard_input():
             process.stdin.write(lines({"id": key, "v": value} for key in keys))
             process.stdin.flush()
         put(range(10), "a")
-        eventually(lambda: len(shop.cat("ns.t", check=False).rows) == 10)
+        wait_for(lambda: len(shop.cat("ns.t", check=False).rows) == 10)
         put(range(5), "b")
         said = ""
 
@@ -226,7 +219,7 @@ def standard_input():
             while select.select([process.stderr], [], [], 0)[0] and process.poll() is None:
                 said += os.read(process.stderr.fileno(), 65536).decode()
             return ": 15 rows" in said
-        eventually(taken)
+        wait_for(taken)
         shop.tarn("delete", "ns.t", "--where", "id = 9")
         try:
             put(range(5, 10), "c")
@@ -234,7 +227,7 @@ def standard_input():
         except BrokenPipeError:
             pass
         said += process.stderr.read()
-        equal((process.wait(60), "removed data file" in said or "must be opened again" in said), (4, True))
+        equal((process.wait(harness.SECONDS), "removed data file" in said or "must be opened again" in said), (4, True))
         rows_are(shop, [{"id": key, "v": "a"} for key in range(9)])
 
 
@@ -258,7 +251,7 @@ def rolled_back(kind, version):
         stream.failed("no longer holds checkpoint 3")
         stream.command.append("--accept-rollback")
         stream.start()
-        eventually(lambda: len(shop.cat("ns.t").rows) == 2 * KEYS)
+        wait_for(lambda: len(shop.cat("ns.t").rows) == 2 * KEYS)
         stream.stop()
         there = [*range(KEYS), *range(3 * KEYS, 4 * KEYS)]
         rows_are(shop, [stream.want[key] for key in there])
@@ -267,7 +260,7 @@ def rolled_back(kind, version):
         again = [0, KEYS, 3 * KEYS] if kind else []
         last = [*again, *range(7000, 7000 + KEYS - len(again))]
         stream.put(last, "w")
-        eventually(lambda: any(row["v"] == "w" for row in shop.cat("ns.t").rows))
+        wait_for(lambda: any(row["v"] == "w" for row in shop.cat("ns.t").rows))
         stream.stop()
         rows_are(shop, [stream.want[key] for key in {*there, *last}])
 
@@ -287,7 +280,7 @@ def moved_back(kind, version):
         stream.failed("no longer holds checkpoint 2")
         shop.tarn("alter", "ns.t", "branch", "main", "--replace", "--snapshot-id", str(log[1]))
         stream.start()
-        eventually(lambda: len(shop.cat("ns.t").rows) == 3 * KEYS)
+        wait_for(lambda: len(shop.cat("ns.t").rows) == 3 * KEYS)
         stream.stop()
         rows_are(shop, stream.want.values())
 
@@ -336,7 +329,7 @@ def damaged_index():
                             file.write(new)
                 stream.start()
                 stream.put(range(KEYS), "last")
-                eventually(lambda: stream.metric("commits") > 0 or stream.process.poll() is not None)
+                wait_for(lambda: stream.metric("commits") > 0 or stream.process.poll() is not None)
                 if stream.process.poll() is None:
                     stream.stop()
                 else:
@@ -377,11 +370,15 @@ def schema_and_spec():
             stream.start()
             shop.tarn("alter", "ns.t", "drop-column", "v") if kind else shop.tarn("alter", "ns.t", "rename-column", "v", "w")
             before = len(shop.cat("ns.t").rows)
-            for i in range(100):  # a commit in the background is seen by the rows after it
-                if stream.process.poll() is not None:
-                    break
-                stream.put(range(10000 + i * KEYS, 10000 + (i + 1) * KEYS), "g")
+            first = 10000
+
+            def ended():  # a commit in the background is seen by the rows after it
+                nonlocal first
+                stream.put(range(first, first + KEYS), "g")
+                first += KEYS
                 time.sleep(0.3)
+                return stream.process.poll() is not None
+            wait_for(ended)
             stream.failed("v")
             equal(len(shop.cat("ns.t").rows) >= before, True)
 
@@ -411,14 +408,14 @@ def two_jobs(kind, version):
         second.put(others, "v")
         stream.want.update(second.want)
         # One that is stopped before it has read ends well too, and leaves the row to the next.
-        eventually(lambda: {"id": 6000, "v": "v"} in shop.cat("ns.t").rows)
+        wait_for(lambda: {"id": 6000, "v": "v"} in shop.cat("ns.t").rows)
         second.stop()
         stream.put(range(100, 100 + KEYS), "v")
         if stream.process.poll() is None:
             stream.failed("job")
         rows_are(shop, [stream.want[key] for key in [*range(KEYS), *others]])
         stream.start()
-        eventually(lambda: len(shop.cat("ns.t").rows) == 3 * KEYS)
+        wait_for(lambda: len(shop.cat("ns.t").rows) == 3 * KEYS)
         stream.stop()
         rows_are(shop, stream.want.values())
 
@@ -451,12 +448,12 @@ def made_and_failed():
     for rows in (KEYS, 0):
         with Workshop() as shop:
             stream = Stream(shop, "--create", "--schema", "id long not null, v string")
-            eventually(lambda: shop.tarn("cat", "ns.t", check=False).status == 0 or stream.process.poll() is not None)
+            wait_for(lambda: shop.tarn("cat", "ns.t", check=False).status == 0 or stream.process.poll() is not None)
             db = sqlite3.connect(shop.path("tarn.db"), isolation_level=None)
             db.execute("BEGIN IMMEDIATE")  # the commit waits
             if rows > 0:
                 stream.put(range(rows), "v")
-                eventually(lambda: stream.metric("checkpoints") == 1)
+                wait_for(lambda: stream.metric("checkpoints") == 1)
             with open(shop.path("in.ndjson"), "a", encoding="utf-8") as file:
                 file.write('{"id":"no number"}\n')
             time.sleep(0.7)  # most likely it has failed by then, and waits for what is on its way
@@ -506,13 +503,13 @@ def several_on_their_way():
         db.execute("BEGIN IMMEDIATE")
         for i in range(4):
             stream.put(range(KEYS), "on its way %d" % i)
-            eventually(lambda: stream.metric("checkpoints") >= 2 + i)
+        wait_for(lambda: stream.metric("checkpoints") >= 5)
         db.execute("UPDATE iceberg_tables SET metadata_location = ?", (after,))
         db.execute("COMMIT")
         db.close()
-        eventually(lambda: stream.metric("checkpoint_conflicts") == 1)
+        wait_for(lambda: stream.metric("checkpoint_conflicts") == 1)
         stream.put(range(10, 10 + KEYS), "last")
-        eventually(lambda: {"id": 10 + KEYS - 1, "v": "last"} in shop.cat("ns.t").rows)
+        wait_for(lambda: {"id": 10 + KEYS - 1, "v": "last"} in shop.cat("ns.t").rows)
         said = stream.stop()
         watch.ended = True
         watch.join()
@@ -567,7 +564,7 @@ def full_disk():
                 $T check ns.t -q
             """ % {"disk": disk, "version": version, "options": options, "free": 4 if disk == "st" else 20}
             done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=shop.folder, env={**os.environ, "T": harness.binary()},
-                                  capture_output=True, text=True, timeout=200)
+                                  capture_output=True, text=True, timeout=harness.SECONDS)
             assert done.returncode == 0, (kind, disk, done.stdout[-500:], done.stderr[-1500:])
             with open(shop.path("said"), encoding="utf-8") as file:
                 said = file.read()

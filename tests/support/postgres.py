@@ -8,16 +8,17 @@ import glob
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
+from ports import free_port
+
 PASSWORD = "s3cret-pw?&/x"
 QUOTED = "s3cret-pw%3F%26%2Fx"
 NOBODY = 65534
-READY_SECONDS = 60
+READY_SECONDS = 240
 
 
 def find_bin():
@@ -28,12 +29,6 @@ def find_bin():
         return os.path.dirname(found[-1])
     initdb = shutil.which("initdb")
     return os.path.dirname(initdb) if initdb else None
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Server:
@@ -114,7 +109,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             try:
-                self.process.wait(20)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.crash()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -192,7 +192,7 @@ def flink():
 
 def wait_for_nodes(shop, url):
     """Trino takes statements before it knows of a node that can work on the catalog's tables."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + harness.SECONDS
     status, out = 1, ""
     while status != 0 and time.monotonic() < deadline:
         status, out = engine("trino", "run", shop.path(shop.write("first.sql", TRINO_FIRST)), TRINO_URL=url)
