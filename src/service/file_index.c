@@ -2,7 +2,7 @@
 #include "service/file_index.h"
 
 #include "iceberg/manifest.h"
-#include "read/scan.h"
+#include "service/snapshot_files.h"
 
 /* ---- paths by hash ---- */
 
@@ -88,58 +88,19 @@ static void forget_before(file_index *index, int64_t ms) {
     index->since_ms = ms > index->since_ms ? ms : index->since_ms;
 }
 
-static tarn_code add_entries(file_index *index, const tarn_snapshot *s,
-                             const manifest_entries *entries, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    for (int64_t i = 0; i < entries->count; i++) {
-        const tarn_entry *e = &entries->items[i];
-        if (e->status != TARN_ENTRY_EXISTING) {
-            int64_t by = e->status == TARN_ENTRY_ADDED ? s->snapshot_id : TARN_NO_SNAPSHOT;
-            TRY(memory_put(&index->added, file_index_hash(e->file.path), by, err));
-        }
-    }
-done:
-    return code;
-}
+/* A snapshot whose files are read. */
+typedef struct index_reading {
+    file_index *index;
+    const tarn_snapshot *snapshot;
+} index_reading;
 
-static tarn_code add_manifest(file_index *index, tarn_store *store, const tarn_metadata *m,
-                              const tarn_snapshot *s, const tarn_manifest *manifest,
-                              tarn_error *err) {
-    tarn_code code = TARN_OK;
-    tarn_arena arena;
-    io_source *source = NULL;
-    manifest_entries entries;
-    const manifest_read_options options = {0};
-    arena_init(&arena, index->added.env);
-    TRY(store_open(store, manifest->path, manifest->length, &source, err));
-    TRY(manifest_read(&arena, source, m, manifest, &options, &entries, err));
-    TRY(add_entries(index, s, &entries, err));
-done:
-    if (source != NULL) {
-        source->close(source);
+static tarn_code add_entry(void *ctx, const tarn_entry *e, tarn_error *err) {
+    const index_reading *reading = ctx;
+    if (e->status == TARN_ENTRY_EXISTING) {
+        return TARN_OK;
     }
-    arena_release(&arena);
-    return code;
-}
-
-static tarn_code add_files(file_index *index, tarn_store *store, const tarn_metadata *m,
-                           const tarn_snapshot *s, tarn_error *err) {
-    tarn_code code = TARN_OK;
-    tarn_arena arena;
-    const tarn_manifest *manifests;
-    int32_t n;
-    arena_init(&arena, index->added.env);
-    TRY(snapshot_manifests(&arena, store, s, &manifests, &n, err));
-    for (int32_t i = 0; i < n; i++) {
-        const tarn_manifest *one = &manifests[i];
-        if (one->added_snapshot_id == s->snapshot_id && !one->is_deletes &&
-            (one->added_files != 0 || one->deleted_files != 0)) {
-            TRY(add_manifest(index, store, m, s, one, err));
-        }
-    }
-done:
-    arena_release(&arena);
-    return code;
+    int64_t by = e->status == TARN_ENTRY_ADDED ? reading->snapshot->snapshot_id : TARN_NO_SNAPSHOT;
+    return memory_put(&reading->index->added, file_index_hash(e->file.path), by, err);
 }
 
 static tarn_code add_merged(file_index *index, tarn_store *store, const tarn_snapshot *s,
@@ -180,7 +141,9 @@ static tarn_code add_snapshot(file_index *index, tarn_store *store, const tarn_m
         (void)memory_turn(&index->merged);
     }
     TRY(add_merged(index, store, s, err));
-    code = add_files(index, store, m, s, &unread);
+    index_reading reading = {index, s};
+    code = snapshot_files_read(index->added.env, store, m, s,
+                               &(snapshot_files_taker){add_entry, &reading}, &unread);
     if (code == TARN_NOMEM) {
         *err = unread;
         goto done;

@@ -9,7 +9,7 @@
  * holds. The server knows the files, not the client's query, so it takes only what holds for every
  * query:
  *
- *   append: adds data files alone. It read nothing, so nothing that came since matters.
+ *   append: adds data files alone. It read no rows, so no rows that came since matter.
  *
  *   replace: the same rows in other files. What came since matters only where it concerns those
  *   files: each must be live still, and no row deletes may have come that concern them, since the
@@ -32,17 +32,22 @@
  *     - Files keep no sequence numbers of their own; and whoever replaces whole partitions means
  *       them as they are, which only its writer can do again.
  *
+ *   all: the client may have looked whether the data files that it adds are in the table, and their
+ *   rows would be there twice: none of them may have come since, wherever it went.
+ *
  * Everything else is refused, and the client makes it anew. */
 #include "service/rebase.h"
 
 #include "base/map.h"
 #include "iceberg/delete_index.h"
+#include "service/file_index.h"
 #include "write/commit/commit.h"
 
 typedef struct rebase {
     rebase_commit *commit;
     written_files *files;
-    const tarn_metadata *base; /* with the snapshots that were made so far */
+    const tarn_metadata *before; /* the table */
+    const tarn_metadata *base;   /* with the snapshots that were made so far */
     tarn_str branch;
     const sent_snapshot *sent; /* that is made now */
     const rebase_delta *delta;
@@ -339,6 +344,40 @@ static tarn_code make_request(rebase *b) {
     return rule_change(b);
 }
 
+/* Whether a file of this hash is among those that are added. */
+static tarn_str find_file(const rebase_delta *d, uint64_t hash) {
+    int32_t i = 0;
+    while (i + 1 < d->n_added && file_index_hash(d->added[i].path) != hash) {
+        i++;
+    }
+    return d->added[i].path;
+}
+
+/* What the client has not seen came after its first snapshot's parent. */
+static tarn_code check_files(const rebase *b) {
+    const rebase_delta *d = b->delta;
+    const added_question question = {.store = b->files->store,
+                                     .metadata = b->before,
+                                     .head = metadata_head(b->before, b->branch),
+                                     .since_id = b->commit->snapshots[0].snapshot->parent_id,
+                                     .paths = d->paths};
+    const tarn_snapshot *by = NULL;
+    uint64_t hash;
+    tarn_code code = TARN_OK;
+    if (d->n_added == 0) {
+        return TARN_OK;
+    }
+    TRY(added_files_ask(b->commit->added, &question, &by, &hash, b->err));
+    if (by != NULL) {
+        tarn_str path = find_file(d, hash);
+        code = err_set(b->err, TARN_CONFLICT,
+                       "requirement failed: snapshot %lld has added file %.*s since",
+                       (long long)by->snapshot_id, STR_ARG(path));
+    }
+done:
+    return code;
+}
+
 /* ---- the snapshot ---- */
 
 /* In the arena of the files: the maker's own ends with it. */
@@ -469,7 +508,7 @@ static tarn_code refuse_kind(const rebase *b, const tarn_metadata *base) {
 
 tarn_code rebase_make(rebase_commit *commit, written_files *files, const tarn_metadata *base,
                       tarn_change_set *out, tarn_error *err) {
-    rebase b = {.commit = commit, .files = files, .base = base, .err = err};
+    rebase b = {.commit = commit, .files = files, .before = base, .base = base, .err = err};
     tarn_code code = TARN_OK;
     tarn_snapshot **made =
         ARENA_ARRAY(files->arena, tarn_snapshot *, (size_t)commit->n_snapshots + 1);
@@ -483,7 +522,9 @@ tarn_code rebase_make(rebase_commit *commit, written_files *files, const tarn_me
         TRY(may_follow(&b) ? TARN_OK : refuse_kind(&b, base));
         TRY(find_delta(&b));
         TRY(make_request(&b));
+        TRY(as_conflict(&b, check_files(&b)));
         TRY(as_conflict(&b, make_snapshot(&b, &made[i])));
+        added_files_remember(commit->added, made[i], b.delta->paths);
         if (i + 1 < commit->n_snapshots) {
             TRY(step_on(&b, made[i]));
         }

@@ -13,6 +13,7 @@ typedef struct rebase_commit {
     tarn_change_set set;
     const sent_snapshot *snapshots; /* that it adds; as read when it came */
     int32_t n_snapshots;
+    added_files *added;    /* the service's */
     bool exact;            /* its client says that it holds for its own base alone */
     tarn_arena *arena;     /* lives as long as the commit: what is found out later goes there */
     rebase_delta **deltas; /* NULL, or one a snapshot, once it was found */

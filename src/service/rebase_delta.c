@@ -207,6 +207,7 @@ tarn_code rebase_delta_find(tarn_arena *arena, tarn_store *store, const sent_sna
     drop_followers(&d);
     TRY(find_referenced(&d));
     TRY(fill_delta(&d));
+    TRY(added_paths_of(arena, out->added, out->n_added, &out->paths, err));
 done:
     return code;
 }

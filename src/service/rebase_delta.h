@@ -3,6 +3,7 @@
 #ifndef SERVICE_REBASE_DELTA_H
 #define SERVICE_REBASE_DELTA_H
 
+#include "service/added_files.h"
 #include "service/sent_snapshot.h"
 #include "store/store.h"
 
@@ -10,6 +11,7 @@ typedef struct rebase_delta {
     const tarn_file *added, *added_deletes;
     const int64_t *added_sequences, *added_delete_sequences; /* as given; -1: the snapshot's own */
     int32_t n_added, n_added_deletes;
+    added_paths paths; /* of the added data files */
     /* Delete files that go with the removed data, or reach nothing that is left, are not here: they
      * go by themselves wherever the commit is made. */
     const tarn_entry *removed, *removed_deletes;

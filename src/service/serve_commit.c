@@ -21,6 +21,7 @@ tarn_code rest_read_sent(service_request *r, const tarn_metadata *base, rebase_c
                          tarn_error *err) {
     commit->arena = &r->arena;
     commit->deltas = NULL;
+    commit->added = r->service->added;
     service_places places;
     tarn_code code = homes_places(r, &r->table, &places, err);
     return code != TARN_OK

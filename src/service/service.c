@@ -457,6 +457,7 @@ tarn_code service_start(tarn_env *env, tarn_catalog *catalog, const service_opti
     TRY(auth_new(env, options->access, &s->auth, err));
     TRY(commit_queues_new(env, catalog, &s->counters, &s->queues, err));
     TRY(once_keys_new(env, &s->keys, err));
+    TRY(added_files_new(env, &s->added, err));
     TRY(open_intake(s, options, err));
     TRY(http_start(env, options, handle, s, &s->http, err));
     *out = s;
@@ -500,6 +501,7 @@ void service_stop(rest_service *s) {
     intake_hurry(s->intake);
     http_stop(s->http);
     intake_close(s->intake);
+    added_files_free(s->added);
     once_keys_free(s->keys);
     commit_queues_free(s->queues);
     auth_free(s->auth);

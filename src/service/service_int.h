@@ -22,6 +22,7 @@ struct rest_service {
     void *log_ctx;
     commit_queues *queues;
     once_keys *keys;
+    added_files *added;
     intake *intake; /* NULL: no rows are taken */
     http_server *http;
     tarn_arena arena;

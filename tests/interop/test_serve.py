@@ -237,6 +237,75 @@ def transactions_on_a_stale_head():
             equal(len(catalog.load_table(name).snapshots()), 6 if done else 4)
 
 
+class Restarts(harness.Service):
+    """A service that can be killed and comes back at the same place."""
+    connection, ask, catalog = Server.connection, Server.ask, Server.catalog
+
+
+def files_are_added_once():
+    """add_files asks that no file is in the table, of the head that its client saw. On a newer head nobody would have asked: it is refused
+    where one of its files came since on that branch, wherever it went; all others follow."""
+    import pyarrow.parquet as pq
+    from pyiceberg.exceptions import CommitFailedException
+
+    def plainly(server, table, files):
+        table.add_files(files)
+
+    def in_two_snapshots(server, table, files):
+        with table.transaction() as both:
+            both.append(rows(9))
+            both.add_files(files)
+
+    def with_another_table(server, table, files):
+        sent, table._do_commit = {}, lambda updates, requirements: sent.update(updates=updates, requirements=requirements)
+        table.add_files(files)
+        change = {name: [json.loads(one.model_dump_json(by_alias=True)) for one in items] for name, items in sent.items()}
+        change["identifier"] = {"namespace": ["ns"], "name": table.name()[1]}
+        status, answer, _ = server.ask("POST", "/v1/transactions/commit", {"table-changes": [change, set_property("other", other, "1")]})
+        if status == 409:
+            raise CommitFailedException(answer["error"]["message"])
+        equal(status, 204)
+
+    def after_a_restart(server, table, files):
+        server.kill()
+        server.start()
+        table.add_files(files)
+
+    def to_a_branch(server, table, files):
+        table.add_files(files, branch="b")
+
+    def taken(way, server, table, files):
+        try:
+            way(server, table, files)
+            return True
+        except CommitFailedException as refused:
+            assert "has added file " in str(refused), refused
+            return False
+
+    with Workshop() as shop, Restarts(shop) as server:
+        catalog = server.catalog()
+        catalog.create_namespace("ns")
+        other = str(catalog.create_table("ns.other", schema=rows().schema).metadata.table_uuid)
+        for way in (plainly, in_two_snapshots, with_another_table, after_a_restart, to_a_branch):
+            name = "ns." + way.__name__
+            table = catalog.create_table(name, schema=rows().schema, properties={"commit.retry.num-retries": "0"})
+            files = ["%s/data/%d.parquet" % (table.location(), i) for i in range(5)]
+            os.makedirs(os.path.dirname(harness.local(files[0])))
+            for i, file in enumerate(files):
+                pq.write_table(rows(100 + i), harness.local(file))
+            table.append(rows(1))
+            table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "b").commit()
+            late = [catalog.load_table(name) for _ in range(4)]
+            late[0].add_files(files[:1])
+            equal(taken(way, server, late[1], files[1:2]), True)
+            here = way is not to_a_branch
+            equal(taken(way, server, late[2], [files[2], files[0]]), not here)
+            catalog.load_table(name).delete("id = 100")
+            equal(taken(way, server, late[3], [files[3], files[0]]), False)
+            ids = sorted(catalog.load_table(name).scan().to_arrow()["id"].to_pylist())
+            equal(ids, [1] + ([9] if way is in_two_snapshots else []) + ([101] if here else []))
+
+
 def wrong_requests():
     with Workshop() as shop, Server(shop, "--body-mb", "1") as server:
         server.ask("POST", "/v1/namespaces", {"namespace": ["ns"]})
@@ -919,7 +988,7 @@ def a_new_catalog_is_told():
 
 
 CASES = [b40, b41, a_whole_life, staged_tables_appear_with_their_rows, names_of_all_kinds, pages, unchanged_tables_are_not_sent_again, many_writers,
-         transactions_on_a_stale_head,
+         transactions_on_a_stale_head, files_are_added_once,
          views, several_tables_at_once, requests_are_done_once, a_dir_catalog_offers_less, scans_are_planned, our_client_conforms,
          duckdb_attaches, wrong_requests, roles_and_tokens, tables_stay_in_the_warehouse, namespaces_are_safe_from_each_other,
          a_service_over_a_service, places_of_the_wrong_kind, lies_are_refused, wrong_starts, schemas_keep_rows_readable,

@@ -64,12 +64,16 @@ static inline tarn_code late_fit(commit_job *job, written_files *files, const ta
 static inline commit_job *late_send(late_client *l) {
     tarn_error err = TARN_ERROR_INIT;
     assert_ok(late_read(l, &err));
+    if (l->sent.added == NULL) { /* that knows nothing */
+        assert_ok(added_files_new(l->c->env, &l->sent.added, &err));
+    }
     l->job = (commit_job){.make = late_fit, .ctx = &l->sent};
     return &l->job;
 }
 
 static inline void late_done(late_client *l) {
     commit_maker_end(l->maker, TARN_OUTCOME_UNKNOWN); /* its files stay, as a client's do */
+    added_files_free(l->sent.added);
     table_version_release(l->job.version);
     table_version_release(l->base);
 }

@@ -374,6 +374,7 @@ static void tell_rebased(group_case *g) {
     const service_places places = {1, &anywhere, {NULL, 0}};
     rebase_commit sent = {.arena = &g->c.arena};
     commit_maker *maker = NULL;
+    assert_ok(added_files_new(g->c.env, &sent.added, &err));
     tarn_file late = commit_file(&g->c, "late", 9, 10);
     commit_request r = commit_of(COMMIT_FAST_APPEND, &late, 1);
     tarn_table_version *base = case_load(&g->c);
@@ -400,6 +401,7 @@ static void tell_rebased(group_case *g) {
                 "1/1 1 0 0: +f0@1'\n");
     assert_ok(store_remove(g->c.catalog->store, list, &err));
     commit_maker_end(maker, TARN_OUTCOME_UNKNOWN);
+    added_files_free(sent.added);
     table_version_release(job.version);
     table_version_release(base);
 }

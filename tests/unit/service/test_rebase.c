@@ -725,6 +725,107 @@ static void test_a_new_branch_follows_main(void **state) {
     bench_end(&b);
 }
 
+/* ---- files that came since ---- */
+
+static void appends_mine(bench *b) {
+    read_now(b);
+    adds(b, "mine", 1, 10);
+    b->late.request.kind = COMMIT_FAST_APPEND;
+    make(b);
+}
+
+static void test_files_that_came_since(void **state) {
+    bench b;
+    (void)state;
+    bench_begin(&b, 2, NULL);
+    appends_mine(&b);
+    commit_append_file(&b.c, "mine", 1);
+    commit_append_file(&b.c, "c", 1);
+    is_refused(&b, "has added file");
+
+    bench_begin(&b, 2, NULL); /* and went */
+    appends_mine(&b);
+    commit_append_file(&b.c, "mine", 1);
+    b.old[0] = b.added[0];
+    others_rewrite(&b, 0, "c");
+    is_refused(&b, "mine.parquet since");
+
+    bench_begin(&b, 2, NULL); /* of the second snapshot, of which the first knows nothing */
+    appends_mine(&b);
+    make_second(&b, COMMIT_FAST_APPEND);
+    commit_append_file(&b.c, "second", 1);
+    is_refused(&b, "second.parquet since");
+
+    bench_begin(&b, 2, NULL); /* not of an append */
+    rewrites_a(&b, 10);
+    make(&b);
+    commit_append_file(&b.c, "mine", 1);
+    is_refused(&b, "mine.parquet since");
+}
+
+static void test_files_that_came_before(void **state) {
+    bench b;
+    (void)state;
+    bench_begin(&b, 2, NULL); /* the client knew */
+    commit_append_file(&b.c, "mine", 1);
+    appends_mine(&b);
+    commit_append_file(&b.c, "c", 1);
+    is_taken(&b, " a@1 b@2 c@4 mine@3 mine@5");
+
+    bench_begin(&b, 2, NULL); /* on the head as it is, as every catalog takes it */
+    commit_append_file(&b.c, "mine", 1);
+    appends_mine(&b);
+    is_taken(&b, " a@1 b@2 mine@3 mine@4");
+}
+
+/* What it was is not known, so nothing is. */
+static void test_what_came_cannot_be_read(void **state) {
+    bench b;
+    tarn_error err = TARN_ERROR_INIT;
+    const tarn_manifest *list;
+    io_source *source;
+    int32_t n;
+    (void)state;
+    bench_begin(&b, 2, NULL);
+    appends_mine(&b);
+    commit_append_file(&b.c, "c", 1);
+    tarn_table_version *now = case_load(&b.c);
+    tarn_store *store = b.c.catalog->store;
+    const tarn_snapshot *head = metadata_current_snapshot(now->metadata);
+    assert_ok(store_open(store, head->manifest_list, -1, &source, &err));
+    assert_ok(manifest_list_read(&b.c.arena, source, &list, &n, &err));
+    source->close(source);
+    for (int32_t i = 0; i < n; i++) {
+        if (list[i].added_snapshot_id == head->snapshot_id) {
+            assert_ok(store_remove(store, list[i].path, &err));
+        }
+    }
+    table_version_release(now);
+    is_refused(&b, "could not follow");
+}
+
+/* A commit that was made on the empty table: what it has not seen has expired in part. */
+static void test_what_came_has_expired(void **state) {
+    bench b;
+    tarn_error err = TARN_ERROR_INIT;
+    tarn_outcome_kind outcome;
+    (void)state;
+    memset(&b, 0, sizeof b);
+    b.env = test_env();
+    case_open(&b.c, b.env, CASE_DIR_MEMORY);
+    case_table(&b.c, 2, "p int, v string", "p", NULL);
+    appends_mine(&b);
+    commit_append_file(&b.c, "mine", 1);
+    commit_append_file(&b.c, "c", 1);
+    tarn_table_version *now = case_load(&b.c);
+    tarn_change change = {.kind = CHANGE_REMOVE_SNAPSHOTS, .n_ids = 1};
+    change.ids = &now->metadata->snapshots[0]->snapshot_id;
+    const tarn_change_set set = {.n_changes = 1, .changes = &change};
+    assert_ok(catalog_commit(b.c.catalog, &b.c.ident, now, &set, &outcome, NULL, &err));
+    table_version_release(now);
+    is_refused(&b, "not all in the history");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append_follows_anything),
@@ -748,6 +849,10 @@ int main(void) {
         cmocka_unit_test(test_its_parent_is_below_the_head),
         cmocka_unit_test(test_branches_are_apart),
         cmocka_unit_test(test_a_new_branch_follows_main),
+        cmocka_unit_test(test_files_that_came_since),
+        cmocka_unit_test(test_files_that_came_before),
+        cmocka_unit_test(test_what_came_cannot_be_read),
+        cmocka_unit_test(test_what_came_has_expired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
