@@ -312,6 +312,7 @@ static tarn_code keep_offsets(committer *c, const sink_delta *d, int64_t snapsho
     tarn_code code = TARN_OK;
     c->committed.checkpoint = d->checkpoint;
     c->committed.snapshot_id = snapshot_id;
+    c->committed_epoch = d->epoch;
     if (d->offsets.data == NULL) {
         goto done; /* what was said before still holds */
     }
@@ -581,16 +582,33 @@ done:
     return code;
 }
 
+/* Checkpoint and epoch of the newest delta. */
+static void stream_end(const committer *c, int64_t out[2]) {
+    out[0] = c->committed.checkpoint;
+    out[1] = c->committed_epoch;
+    for (const sink_pending *p = c->pending; p != NULL; p = p->next) {
+        out[0] = p->delta.checkpoint;
+        out[1] = p->delta.epoch;
+    }
+}
+
 tarn_code committer_add(committer *c, sink_pending *first, tarn_error *err) {
     tarn_code code = TARN_OK;
     sink_state *state = c->options.state;
     bool named = false; /* the state may name the files */
     int64_t next = c->next_checkpoint;
+    int64_t after[2];
+    stream_end(c, after);
     for (sink_pending *p = first; p != NULL; p = p->next) {
-        p->delta.checkpoint = next++;
+        sink_delta *d = &p->delta;
+        d->checkpoint = next++;
+        d->epoch = state != NULL ? sink_state_epoch(state) : 0;
+        d->after_checkpoint = after[0];
+        d->after_epoch = after[1];
+        after[0] = d->checkpoint;
+        after[1] = d->epoch;
         if (state != NULL) {
-            p->delta.epoch = sink_state_epoch(state);
-            env_uuid_v4(c->env, p->delta.commit_id);
+            env_uuid_v4(c->env, d->commit_id);
         }
     }
     if (state != NULL) {
@@ -632,19 +650,25 @@ done:
 
 /* ---- after a restart ---- */
 
-/* Of two deltas with one number the later epoch's is the stream's: the other was written by a job
- * that had been taken over, and that never saw a commit of it (state.h, invariant 3). */
-static tarn_code drop_shadowed(committer *c, tarn_error *err) {
+/* What is not the stream's (pending.c), from the newest (invariant 5). */
+static tarn_code drop_strays(committer *c, int64_t known, tarn_error *err) {
     tarn_code code = TARN_OK;
-    sink_pending **at = &c->pending;
-    while (*at != NULL) {
-        sink_pending *p = *at;
-        if (p->next == NULL || p->next->delta.checkpoint != p->delta.checkpoint) {
-            at = &p->next;
-            continue;
+    sink_pending_mark(c->pending, known);
+    for (;;) {
+        sink_pending **stray = NULL;
+        for (sink_pending **at = &c->pending; *at != NULL; at = &(*at)->next) {
+            stray = (*at)->stray ? at : stray;
         }
+        if (stray == NULL) {
+            break;
+        }
+        sink_pending *p = *stray;
+        env_log(c->env, TARN_LOG_INFO, "sink", "stray",
+                "checkpoint %" PRId64 " of job %" PRId64
+                " is given up: what it follows is not there, or not this stream's",
+                p->delta.checkpoint, p->delta.epoch);
         TRY(give_up(c, &p->delta, err));
-        *at = p->next;
+        *stray = p->next;
         sink_pending_free(p);
     }
 done:
@@ -766,11 +790,12 @@ tarn_code committer_recover(committer *c, const tarn_table_version *base, int64_
         TRY(buf_append_str(&c->offsets_text, c->committed.offsets, err));
         c->committed.offsets = buf_str(&c->offsets_text);
     }
-    TRY(drop_shadowed(c, err));
-    int64_t last = last_checkpoint(c);
-    TRY(check_rewound(c, &history, last, err));
+    c->next_checkpoint = last_checkpoint(c) + 1; /* a stray's number is not used again */
+    int64_t known =
+        history.checkpoint > c->committed.checkpoint ? history.checkpoint : c->committed.checkpoint;
+    TRY(drop_strays(c, known, err));
+    TRY(check_rewound(c, &history, last_checkpoint(c), err));
     TRY(check_moved(c, m, &history, err));
-    c->next_checkpoint = last + 1;
     while (c->pending != NULL && (complete < 0 || c->pending->delta.checkpoint <= complete)) {
         TRY(recover_first(c, m, &history, out, err));
     }

@@ -14,6 +14,10 @@ tarn_code delta_write(const sink_identity *who, const sink_delta *delta, tarn_bu
     json_member_str(&w, "sink-id", who->sink_id);
     json_member_i64(&w, "checkpoint", delta->checkpoint);
     json_member_i64(&w, "epoch", delta->epoch);
+    if (delta->after_checkpoint >= 0) {
+        json_member_i64(&w, "after-checkpoint", delta->after_checkpoint);
+        json_member_i64(&w, "after-epoch", delta->after_epoch);
+    }
     json_member_str(&w, "commit-id", str_of(delta->commit_id));
     json_member_i64(&w, "base-snapshot-id", delta->base_snapshot_id);
     if (delta->offsets.data != NULL) {
@@ -94,6 +98,12 @@ tarn_code delta_read(tarn_arena *arena, const sink_identity *who, const json_val
     TRY(check_owner(&r, who, json, err));
     TRY(get_i64(&r, json, "checkpoint", &out->checkpoint, err));
     TRY(get_i64(&r, json, "epoch", &out->epoch, err));
+    out->after_checkpoint = -1;
+    out->after_epoch = 0;
+    if (json_get(json, "after-checkpoint") != NULL) {
+        TRY(get_i64(&r, json, "after-checkpoint", &out->after_checkpoint, err));
+        TRY(get_i64(&r, json, "after-epoch", &out->after_epoch, err));
+    }
     TRY(get_i64(&r, json, "base-snapshot-id", &out->base_snapshot_id, err));
     if (!json_str(json_get(json, "commit-id"), &id) || id.len != sizeof out->commit_id - 1) {
         return bad_member(&r, "commit-id", err);

@@ -15,7 +15,8 @@
  * takes it, the delta is still there, and the table's history says that it is committed; 3 a job
  * reads deltas after it took its epoch, and looks for higher epochs after it wrote a delta: so of
  * two jobs each sees the other, or the older one's delta is known to the newer one; 4 nothing here
- * is ever taken for another table's or branch's. */
+ * is ever taken for another table's or branch's; 5 a delta says which one it follows, and counts
+ * only where that one is there or committed (pending.c). */
 #ifndef SINK_STATE_H
 #define SINK_STATE_H
 
@@ -26,6 +27,8 @@
 typedef struct sink_delta {
     int64_t checkpoint; /* rising over the sink's life */
     int64_t epoch;
+    int64_t after_checkpoint; /* the one before it in the stream; 0: none, -1: not said */
+    int64_t after_epoch;      /* 0: not known */
     char commit_id[37];       /* commit_request.commit_id: makes it one snapshot whoever commits */
     int64_t base_snapshot_id; /* the branch's head that its deletes were made for */
     tarn_str offsets;         /* data NULL: none */
@@ -42,6 +45,8 @@ typedef struct sink_pending { /* deltas in order of their checkpoints */
     tarn_arena arena;
     sink_delta delta;
     struct sink_pending *next;
+    struct sink_pending *before; /* what follows is sink_pending_mark's */
+    bool rooted, stray;
 } sink_pending;
 
 typedef struct sink_state_options {
@@ -96,6 +101,9 @@ tarn_code sink_state_drop(sink_state *state, const sink_delta *delta,
                           tarn_error *err) TARN_MUST_USE;
 sink_pending *sink_pending_new(tarn_env *env);
 void sink_pending_free(sink_pending *pending); /* this one */
+/* Marks as strays the deltas of the list that are not the stream's after checkpoint `known`, the
+ * last one that is committed. */
+void sink_pending_mark(sink_pending *list, int64_t known);
 
 /* sink/delta_text.c: a delta as JSON and back; what names the file in errors. */
 typedef struct sink_identity {

@@ -2,10 +2,11 @@
  *
  * Files are kept by their open descriptors, folders (whose entries are new) by path. A flush syncs
  * all of them at once, since a disk merges what waits at the same time: a commit of several files
- * then costs little more than one. Files that wait for their names get them after that, in the
- * order in which they came, and their folders are synced: so a name never outlives a power cut that
- * the file, or what came before it, did not. An fsync that failed is never trusted again (the
- * kernel may have dropped the pages): every later flush fails too. */
+ * then costs little more than one. Files that wait for their names get them after that, and their
+ * folders are synced: so a name never outlives a power cut that the file, or what came before it,
+ * did not; of several names of one flush any may outlive it, in any order, until it is over. An
+ * fsync that failed is never trusted again (the kernel may have dropped the pages): every later
+ * flush fails too. */
 #include "store/store_file_int.h"
 
 #include "base/pool.h"

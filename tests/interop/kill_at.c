@@ -4,6 +4,7 @@
  * never), KILL_TORN (a write is done by half first), KILL_COUNT (file that gets the number of calls
  * at exit). With POWER_ROOT the process does not only end, the power is cut (power_cut.h): then
  * what was not durable may be lost; POWER_AT_EXIT: that is done as the process ends by itself.
+ * SYNC_MS: every sync takes so long, as on a slow disk.
  * FAULT_FILE: while this file is there, it says which calls fail: "write 28 rows-" is every write
  * to a file in whose path the word is, with that errno; or "sync 5 rows-".
  * Changes through stdio are the C library's own, and are not seen. */
@@ -21,18 +22,22 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_long calls;
 static long kill_at = -1;
 static int torn;
 static const char *fault_file;
+static struct timespec sync_time;
 
 __attribute__((constructor)) static void begin(void) {
     const char *at = getenv("KILL_AT");
     kill_at = at != NULL ? atol(at) : -1;
     torn = getenv("KILL_TORN") != NULL;
     fault_file = getenv("FAULT_FILE");
+    const char *ms = getenv("SYNC_MS");
+    sync_time.tv_nsec = ms != NULL ? atol(ms) * 1000000 : 0;
     power_begin();
 }
 
@@ -162,6 +167,7 @@ ssize_t writev(int fd, const struct iovec *parts, int n) {
         if (fails("sync", fd)) {                                                                   \
             return -1;                                                                             \
         }                                                                                          \
+        (void)nanosleep(&sync_time, NULL);                                                         \
         strike(0);                                                                                 \
         int done = power_is_on() && power_sync(fd) ? 0 : REAL(name)(fd);                           \
         ended();                                                                                   \
