@@ -522,7 +522,7 @@ def interrupted():
             data = file.read()
         process = subprocess.Popen([harness.binary(), "ingest", "ns.t", "-", "--format", "ndjson", "--checkpoint-rows", "4000"], cwd=shop.folder,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + harness.SECONDS
         while int(shop.tarn("cat", "ns.t", "--count").out) == 2 and time.monotonic() < deadline:
             process.stdin.write(data)
             process.stdin.flush()

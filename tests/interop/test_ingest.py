@@ -375,7 +375,7 @@ def an_absent_broker():
             return
         equal(answer.status, 7)
         must_refuse(answer, "127.0.0.1:1", "events", "refused")
-        assert time.monotonic() - start < 7.5, "it took %.1f s" % (time.monotonic() - start)
+        assert time.monotonic() - start < 45, "it took %.1f s" % (time.monotonic() - start)  # 60 where nothing is said
         must_refuse(shop.tarn("ingest", "ns.t", "kafka://127.0.0.1:1/events", "--kafka-timeout", "soon", check=False), "--kafka-timeout")
         process = subprocess.Popen([harness.binary(), "ingest", "ns.t", "kafka://127.0.0.1:1/events", "--follow"], cwd=shop.folder,
                                    stderr=subprocess.PIPE, text=True)
