@@ -26,7 +26,9 @@ typedef struct compact_case {
     int rivals;
 } compact_case;
 
-static const char *const compact_policy_on[] = {"tarn.compact-before-commit", "true", NULL};
+/* The time that merges have is no matter to most tests. */
+static const char *const compact_policy_on[] = {
+    "tarn.compact-before-commit", "true", "tarn.compact-before-commit.max-ms", "600000", NULL};
 
 static inline void compact_rival(void *ctx) {
     compact_case *g = ctx;
