@@ -5,6 +5,7 @@
  * at exit). With POWER_ROOT the process does not only end, the power is cut (power_cut.h): then
  * what was not durable may be lost; POWER_AT_EXIT: that is done as the process ends by itself.
  * SYNC_MS: every sync takes so long, as on a slow disk.
+ * KILL_NAMED: only calls that make or remove a name with this word in it are counted.
  * FAULT_FILE: while this file is there, it says which calls fail: "write 28 rows-" is every write
  * to a file in whose path the word is, with that errno; or "sync 5 rows-".
  * Changes through stdio are the C library's own, and are not seen. */
@@ -29,6 +30,7 @@ static atomic_long calls;
 static long kill_at = -1;
 static int torn;
 static const char *fault_file;
+static const char *named;
 static struct timespec sync_time;
 
 __attribute__((constructor)) static void begin(void) {
@@ -36,6 +38,7 @@ __attribute__((constructor)) static void begin(void) {
     kill_at = at != NULL ? atol(at) : -1;
     torn = getenv("KILL_TORN") != NULL;
     fault_file = getenv("FAULT_FILE");
+    named = getenv("KILL_NAMED");
     const char *ms = getenv("SYNC_MS");
     sync_time.tv_nsec = ms != NULL ? atol(ms) * 1000000 : 0;
     power_begin();
@@ -65,10 +68,13 @@ static void die(void) {
     }
 }
 
-/* Begins a change; true: it is the fatal one, and is to be torn. */
-static int strike(int can_tear) {
+/* Begins a change, of the name (NULL: of bytes); true: it is the fatal one, and is to be torn. */
+static int strike(int can_tear, const char *name) {
     if (power_is_on()) {
         power_lock();
+    }
+    if (named != NULL && (name == NULL || strstr(name, named) == NULL)) {
+        return 0;
     }
     if (atomic_fetch_add(&calls, 1) + 1 != kill_at) {
         return 0;
@@ -112,7 +118,7 @@ ssize_t write(int fd, const void *bytes, size_t n) {
     if (fails("write", fd)) {
         return -1;
     }
-    if (strike(1)) {
+    if (strike(1, NULL)) {
         (void)!REAL(write)(fd, bytes, n / 2);
         die();
     }
@@ -129,7 +135,7 @@ ssize_t write(int fd, const void *bytes, size_t n) {
         if (fails("write", fd)) {                                                                  \
             return -1;                                                                             \
         }                                                                                          \
-        if (strike(1)) {                                                                           \
+        if (strike(1, NULL)) {                                                                     \
             (void)!REAL(name)(fd, bytes, n / 2, at);                                               \
             die();                                                                                 \
         }                                                                                          \
@@ -148,7 +154,7 @@ ssize_t writev(int fd, const struct iovec *parts, int n) {
     if (fd <= STDERR_FILENO) {
         return REAL(writev)(fd, parts, n);
     }
-    if (strike(1)) {
+    if (strike(1, NULL)) {
         (void)!REAL(writev)(fd, parts, n / 2);
         die();
     }
@@ -168,7 +174,7 @@ ssize_t writev(int fd, const struct iovec *parts, int n) {
             return -1;                                                                             \
         }                                                                                          \
         (void)nanosleep(&sync_time, NULL);                                                         \
-        strike(0);                                                                                 \
+        strike(0, NULL);                                                                           \
         int done = power_is_on() && power_sync(fd) ? 0 : REAL(name)(fd);                           \
         ended();                                                                                   \
         return done;                                                                               \
@@ -179,7 +185,7 @@ STRIKE_SYNC(fdatasync)
 
 #define STRIKE_TRUNCATE(name, offset)                                                              \
     int name(int fd, offset size) {                                                                \
-        strike(0);                                                                                 \
+        strike(0, NULL);                                                                           \
         if (power_is_on()) {                                                                       \
             power_truncate(fd, size);                                                              \
         }                                                                                          \
@@ -191,11 +197,15 @@ STRIKE_SYNC(fdatasync)
 STRIKE_TRUNCATE(ftruncate, off_t)
 STRIKE_TRUNCATE(ftruncate64, off64_t)
 
+static const char *last_of(const char *a, const char *b) {
+    return b != NULL ? b : a;
+}
+
 /* A change of the names a and b (may be NULL). */
 #define STRIKE_NAMES(name, declared, passed, a, b)                                                 \
     int name declared {                                                                            \
         power_names names;                                                                         \
-        strike(0);                                                                                 \
+        strike(0, last_of(a, b));                                                                  \
         if (power_is_on()) {                                                                       \
             power_before_names(&names, a, b);                                                      \
         }                                                                                          \
@@ -240,7 +250,7 @@ static int open_and_tell(int (*open_file)(const char *, int, ...), const char *p
         if ((flags & (O_CREAT | O_TRUNC)) == 0) {                                                  \
             return REAL(name)(path, flags, mode);                                                  \
         }                                                                                          \
-        strike(0);                                                                                 \
+        strike(0, NULL);                                                                           \
         int fd = power_is_on() ? open_and_tell(REAL(name), path, flags, mode)                      \
                                : REAL(name)(path, flags, mode);                                    \
         ended();                                                                                   \

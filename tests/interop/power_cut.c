@@ -471,7 +471,7 @@ static void cut_names(int policy) {
 
 void power_cut(void) {
     int of_files = (int)(draw() % POLICIES);
-    int of_names = (int)(draw() % POLICIES);
+    int of_names = getenv("POWER_NAMES") != NULL ? KEEP_SOME : (int)(draw() % POLICIES);
     for (size_t i = 0; i < n_files; i++) {
         cut_file(&files[i], of_files);
     }

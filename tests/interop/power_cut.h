@@ -3,7 +3,8 @@
  * with POWER_AT_EXIT) what was not durable is undone, kept, or kept in part, as POWER_SEED says.
  * POWER_LOST names a folder on the same file system in which removed files wait, POWER_STDIO a file
  * that is written through stdio, whose writes are not seen, so that its length at its last sync is
- * what is left of it.
+ * what is left of it. With POWER_NAMES it is always some of the names that survive, not all, none
+ * or the first ones.
  *
  * Durable is what POSIX promises and no more: bytes of a file by a sync of that file, a name by a
  * sync of its folder. Of everything else any part may survive, in any order: sectors of writes,
