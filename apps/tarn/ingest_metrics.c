@@ -219,29 +219,32 @@ tarn_code ingest_report(ingest *in) {
 
 /* ---- the result ---- */
 
-/* The members of the result, as JSON. */
-static void print_members(const ingest *in, FILE *to, double elapsed) {
+/* The members of the result, as JSON, behind what t has; a line of a log is one write. */
+static void print_members(const ingest *in, FILE *to, text *t, double elapsed) {
     char id[32] = "null";
     if (in->last_snapshot >= 0) {
         snprintf(id, sizeof id, "%" PRId64, in->last_snapshot);
     }
-    fprintf(to,
-            "\"rows\":%" PRId64 ",\"rejected\":%" PRId64 ",\"commits\":%" PRId64
-            ",\"files\":%" PRId64 ",\"snapshot-id\":%s,\"seconds\":%.3f}\n",
-            in->rows, in->rejected, in->commits, in->sum.data_files, id, elapsed);
+    text_add(t,
+             "\"rows\":%" PRId64 ",\"rejected\":%" PRId64 ",\"commits\":%" PRId64
+             ",\"files\":%" PRId64 ",\"snapshot-id\":%s,\"seconds\":%.3f}\n",
+             in->rows, in->rejected, in->commits, in->sum.data_files, id, elapsed);
+    fputs(t->data, to);
+    free(t->data);
 }
 
 void ingest_print_result(const ingest *in) {
     double elapsed = ingest_seconds_since(&in->started);
+    text t = {0};
     if (the_app.json) {
-        putchar('{');
-        print_members(in, stdout, elapsed);
+        text_add(&t, "{");
+        print_members(in, stdout, &t, elapsed);
     } else if (the_app.log_json && !the_app.quiet) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        fprintf(stderr, "{\"event\":\"done\",\"time-ms\":%" PRId64 ",",
-                (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
-        print_members(in, stderr, elapsed);
+        text_add(&t, "{\"event\":\"done\",\"time-ms\":%" PRId64 ",",
+                 (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+        print_members(in, stderr, &t, elapsed);
     } else if (!the_app.quiet) {
         fprintf(stderr, "%" PRId64 " row%s in %" PRId64 " file%s and %" PRId64 " commit%s, %.1f s",
                 in->rows, app_plural(in->rows), in->sum.data_files, app_plural(in->sum.data_files),

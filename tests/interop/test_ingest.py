@@ -13,6 +13,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -348,6 +349,13 @@ def metrics_and_log():
             said = [json.loads(line) for line in answer.err.splitlines()]
             equal((options, answer.status), (options, status))
             assert any(e["event"] == event and words in e["message"] for e in said), (options, said)
+        # a line is one write, so that those of several processes stay apart, and a kill leaves whole ones
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with ours, theirs:
+            equal(subprocess.run([harness.binary(), "ingest", "ns.t", "-", "--log", "json", "--checkpoint-rows", "4", "--format", "ndjson"],
+                                 input=lines({"id": i} for i in range(10)).encode(), cwd=shop.folder, stderr=theirs, timeout=SECONDS).returncode, 0)
+            ours.setblocking(False)
+            equal([json.loads(ours.recv(1 << 16))["event"] for _ in range(4)], ["checkpoint"] * 3 + ["done"])
 
 
 def changes_are_counted_as_they_came():
