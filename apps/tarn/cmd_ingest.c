@@ -105,6 +105,25 @@ static int tell_cut_short(void) {
     return 130;
 }
 
+/* Releases all, and what was made for nothing goes, so that the corrected command makes it again,
+ * with its own columns and partitions. Not where another job took over (DENIED), or others use the
+ * table by now. */
+static void take_back(ingest *in, tarn_code code) {
+    tarn_table *table = in->table;
+    bool wanted = in->created && in->commits == 0 && code != TARN_OK &&
+                  code != TARN_COMMIT_UNKNOWN && code != TARN_DENIED && table != NULL;
+    if (wanted && in->sink != NULL) {
+        tarn_sink_forget(in->sink);
+    }
+    in->table = NULL;
+    release(in);
+    if (wanted) {
+        tarn_code dropped = tarn_table_take_back(table, NULL);
+        in->created = dropped != TARN_OK && dropped != TARN_CONFLICT;
+    }
+    tarn_table_free(table);
+}
+
 static int finish(ingest *in, tarn_code code) {
     if (code != TARN_OK && code != TARN_CANCELLED && in->rejects_failed) {
         code = ingest_rejects_error();
@@ -119,17 +138,7 @@ static int finish(ingest *in, tarn_code code) {
     ingest_end_metrics(in);
     tarn_env_cancel_reset(the_app.env); /* cleaning up is not cancelled */
     ingest_wait_no_more();
-    bool taken_back =
-        in->created && in->commits == 0 && code != TARN_OK && code != TARN_COMMIT_UNKNOWN;
-    if (taken_back && in->sink != NULL) {
-        tarn_sink_forget(in->sink);
-    }
-    release(in);
-    if (taken_back) {
-        /* so that the corrected command makes it again, with its own columns and partitions */
-        tarn_code dropped = tarn_catalog_drop_table(the_app.catalog, in->table_name, true, NULL);
-        in->created = dropped != TARN_OK;
-    }
+    take_back(in, code);
     ingest_end_progress(in);
     if (code == TARN_OK) {
         ingest_print_result(in);

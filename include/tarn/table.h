@@ -55,6 +55,10 @@ tarn_table_open_path(tarn_env *env,                       /* @keep */
                      tarn_table **out,                    /* @give: tarn_table_free */
                      tarn_error *err /* @borrow, may be NULL */);
 TARN_API void tarn_table_free(tarn_table *table /* @take, may be NULL */);
+/* For who made a table for a job that came to nothing: drops it with its files, where it still is
+ * the one that was loaded, and nobody has put a snapshot into it. CONFLICT: it stays. @since 0.2 */
+TARN_API TARN_MUST_USE tarn_code
+tarn_table_take_back(tarn_table *table, /* @borrow */ tarn_error *err /* @borrow, may be NULL */);
 TARN_API TARN_MUST_USE tarn_code
 tarn_table_refresh(tarn_table *table, /* @borrow */ tarn_error *err /* @borrow, may be NULL */);
 

@@ -1,5 +1,7 @@
 /* api/api_catalog.c - include/tarn/catalog.h over the catalog room. */
 #include "api/handles.h"
+
+#include "api/api_outcome.h"
 #include "dml/purge.h"
 #include "store/store_path.h"
 
@@ -384,6 +386,25 @@ done:
     return code;
 }
 
+tarn_code tarn_table_take_back(tarn_table *table, tarn_error *err) {
+    API_ERROR(err);
+    tarn_catalog *catalog = table->catalog->catalog;
+    tarn_table_version *now = NULL;
+    tarn_code code = TARN_OK;
+    TRY(api_check_writable(table, err));
+    TRY(catalog_load(catalog, &table->ident, &now, err));
+    if (now->metadata->n_snapshots > 0 ||
+        !str_eq(now->metadata->table_uuid, table->version->metadata->table_uuid)) {
+        TRY(err_set(err, TARN_CONFLICT, "table %.*s is others' too by now, and stays",
+                    STR_ARG(table->ident.name)));
+    }
+    TRY(catalog_drop_version(catalog, &table->ident, now, err));
+    code = purge_table(table->env, catalog, now, NULL, err);
+done:
+    table_version_release(now);
+    return code;
+}
+
 tarn_code tarn_catalog_drop_table(tarn_catalog_handle *catalog, const char *table, bool purge,
                                   tarn_error *err) {
     API_ERROR(err);
@@ -393,12 +414,14 @@ tarn_code tarn_catalog_drop_table(tarn_catalog_handle *catalog, const char *tabl
     tarn_table_version *version = NULL;
     arena_init(&arena, catalog->env);
     TRY(ident_parse(&arena, str_of(table), false, &ident, err));
-    if (purge) {
-        TRY(catalog_load(catalog->catalog, &ident, &version, err));
+    code = purge_drop(catalog->catalog, &ident, &version, err);
+    if (code != TARN_OK && code != TARN_NOT_FOUND && code != TARN_CONFLICT && !purge) {
+        err_reset(err); /* what cannot be read can be forgotten */
+        code = catalog_drop(catalog->catalog, &ident, err);
     }
-    TRY(catalog_drop(catalog->catalog, &ident, err));
+    TRY(code);
     if (purge) {
-        TRY(purge_table(catalog->env, catalog->catalog->store, version, NULL, err));
+        TRY(purge_table(catalog->env, catalog->catalog, version, NULL, err));
     }
 done:
     table_version_release(version);

@@ -102,6 +102,10 @@ typedef struct catalog_vtable {
      * cannot leave the catalog without its files. */
     tarn_code (*unregister_table)(tarn_catalog *c, const tarn_ident *table,
                                   const tarn_table_version *version, tarn_error *err);
+    /* The same of a drop; NULL where unregister_table is one. */
+    tarn_code (*drop_version)(tarn_catalog *c, const tarn_ident *table,
+                              const tarn_table_version *version, tarn_error *err);
+    bool numbers; /* it may keep tables in numbered documents, which go when one is dropped */
     /* NULL where the catalog cannot move several pointers at once. All commits or none of them;
      * outcome as of commit. */
     tarn_code (*commit_many)(tarn_catalog *c, const catalog_table_commit *commits, int32_t n,
@@ -195,6 +199,13 @@ tarn_code catalog_commit_many(tarn_catalog *c, const catalog_table_commit *commi
                               tarn_outcome_kind *outcome, tarn_error *err) TARN_MUST_USE;
 tarn_code catalog_unregister(tarn_catalog *c, const tarn_ident *table,
                              const tarn_table_version *version, tarn_error *err) TARN_MUST_USE;
+/* catalog_drop of the table as version has it: CONFLICT where it has moved on, or is another by
+ * now. dir catalogs, and servers that do not know If-Match, can only be looked at right before. */
+tarn_code catalog_drop_version(tarn_catalog *c, const tarn_ident *table,
+                               const tarn_table_version *version, tarn_error *err) TARN_MUST_USE;
+/* Whether a document of a table that was dropped went with it, and the name may be that of another
+ * by now. */
+bool catalog_drop_took(const tarn_catalog *c, tarn_str document);
 bool catalog_has_views(const tarn_catalog *c);
 tarn_code catalog_list_views(tarn_catalog *c, tarn_arena *arena, const tarn_ident *ns,
                              tarn_ident **out, int32_t *n, tarn_error *err) TARN_MUST_USE;

@@ -11,6 +11,9 @@
  * 4. Old versions may be removed from the lowest up. A writer that slept since (1) could then
  * create an N+1 that was removed before; it finds later versions that do not know of its document,
  * takes it back and says so.
+ * 5. A table may be dropped, and made anew, while a writer sleeps after (1): an N+1 whose N is not
+ *    there any more, or is another's, is taken back by who created it (check_base_stayed). Nothing
+ *    holds the folder meanwhile, so that for a moment others may see it.
  *
  * Edges: base -> created N+1 -> COMMITTED; exists -> CONFLICT; create failed after it was sent ->
  * look at N+1: ours COMMITTED, another's CONFLICT, absent on a settled store NOT_COMMITTED, else
@@ -539,6 +542,25 @@ done:
     return code;
 }
 
+/* Invariant 5. Where others went on from ours it stays, as it is the table by now. */
+static tarn_code check_base_stayed(dir_commit *w, tarn_outcome_kind *outcome, tarn_error *err) {
+    tarn_store *store = w->self->base.store;
+    tarn_error cause = TARN_ERROR_INIT;
+    int64_t highest = 0;
+    bool same = false;
+    tarn_code code = table_version_is_at(w->base, store, w->base->metadata_location, &same, &cause);
+    if (same || (code != TARN_OK && code != TARN_NOT_FOUND) ||
+        folder_highest_version(store, w->folder, &highest, &cause) != TARN_OK ||
+        highest != w->base_number + 1) {
+        return TARN_OK;
+    }
+    store_discard(store, w->doc.version->metadata_location);
+    *outcome = TARN_NOT_COMMITTED;
+    return code == TARN_OK
+               ? err_set(err, TARN_CONFLICT, "table %s was replaced meanwhile", w->label)
+               : err_set(err, TARN_NOT_FOUND, "table %s was dropped meanwhile", w->label);
+}
+
 static tarn_code send_version(dir_commit *w, tarn_outcome_kind *outcome, tarn_error *err) {
     tarn_error cause = TARN_ERROR_INIT;
     bool sent = false;
@@ -556,6 +578,9 @@ static tarn_code send_version(dir_commit *w, tarn_outcome_kind *outcome, tarn_er
     }
     if (*outcome == TARN_COMMITTED && w->doc.trims && w->base != NULL) {
         code = check_effect(w, outcome, err);
+    }
+    if (*outcome == TARN_COMMITTED && w->base != NULL) {
+        code = check_base_stayed(w, outcome, err);
     }
     return code;
 }
@@ -585,6 +610,17 @@ done:
     return code;
 }
 
+/* In a table that was made anew meanwhile, the names of old versions are those of new ones. */
+static void remove_old(dir_commit *w) {
+    tarn_store *store = w->self->base.store;
+    const tarn_table_version *v = w->doc.version;
+    bool same = false;
+    if (w->doc.remove_old && w->doc.n_removed > 0 &&
+        table_version_is_at(v, store, v->metadata_location, &same, NULL) == TARN_OK && same) {
+        document_remove_old(&w->doc, store);
+    }
+}
+
 static tarn_code dir_commit_table(tarn_catalog *c, const tarn_ident *table,
                                   tarn_table_version *base, const tarn_change_set *set,
                                   tarn_outcome_kind *outcome, tarn_table_version **out,
@@ -599,7 +635,7 @@ static tarn_code dir_commit_table(tarn_catalog *c, const tarn_ident *table,
     env_log(c->env, TARN_LOG_INFO, "catalog", "commit", "table=%s metadata=%.*s", w.label,
             STR_ARG(w.doc.version->metadata_location));
     folder_write_hint(c->store, &w.arena, w.folder, w.base_number + 1);
-    document_remove_old(&w.doc, c->store);
+    remove_old(&w);
     keep_recent(w.self, w.doc.version);
     if (out != NULL) {
         *out = table_version_keep(w.doc.version);
@@ -704,6 +740,20 @@ done:
     return code;
 }
 
+/* Nothing holds the table between the look and the drop. */
+static tarn_code dir_drop_version(tarn_catalog *c, const tarn_ident *table,
+                                  const tarn_table_version *version, tarn_error *err) {
+    tarn_table_version *now = NULL;
+    tarn_code code = dir_load(c, table, &now, err);
+    if (code == TARN_OK && !table_version_is_same(version, now)) {
+        code =
+            err_set(err, TARN_CONFLICT, "table %.*s moved from %.*s to %.*s", STR_ARG(table->name),
+                    STR_ARG(version->metadata_location), STR_ARG(now->metadata_location));
+    }
+    table_version_release(now);
+    return code != TARN_OK ? code : dir_drop(c, table, err);
+}
+
 static tarn_code dir_default_location(tarn_catalog *c, tarn_arena *arena, const tarn_ident *table,
                                       tarn_str *out, tarn_error *err) {
     return table_folder((dir_catalog *)c, arena, table, out, err);
@@ -730,6 +780,8 @@ static const catalog_vtable DIR_VTABLE = {
     .register_table = dir_register,
     .rename_table = dir_rename,
     .drop_table = dir_drop,
+    .drop_version = dir_drop_version,
+    .numbers = true,
     .default_location = dir_default_location,
     .close = dir_close,
 };

@@ -31,6 +31,8 @@ tarn_table_version *table_version_new(tarn_env *env); /* NULL: no memory */
 tarn_code table_version_share(tarn_table_version *v, tarn_arena *arena,
                               const tarn_table_version *base, const tarn_metadata **m,
                               tarn_error *err) TARN_MUST_USE;
+/* Two loads of one document. */
+bool table_version_is_same(const tarn_table_version *a, const tarn_table_version *b);
 size_t table_version_bytes(const tarn_table_version *v); /* also of what it shares */
 /* Where it is, and the document there, as it is stored. */
 tarn_code table_version_name(tarn_table_version *v, tarn_str location, tarn_str document,

@@ -316,14 +316,15 @@ done:
     return code;
 }
 
-static tarn_code remote_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err) {
-    remote_catalog *self = (remote_catalog *)c;
+/* etag: the version that it must be; no data: any. */
+static tarn_code send_drop(remote_catalog *self, const tarn_ident *table, tarn_str etag,
+                           tarn_error *err) {
     tarn_arena arena;
     remote_reply reply;
     tarn_code code;
-    arena_init(&arena, c->env);
+    arena_init(&arena, self->base.env);
     const char *path = remote_table_path(self->client, &arena, table);
-    remote_request request = {.method = "DELETE", .endpoint = ONE_TABLE};
+    remote_request request = {.method = "DELETE", .endpoint = ONE_TABLE, .match = etag};
     request.path = path != NULL ? arena_printf(&arena, "%s?purgeRequested=false", path) : NULL;
     code = remote_send(self->client, &arena, &request, &reply, err);
     if (code != TARN_OK && reply.unclear) { /* is it gone? else it goes now */
@@ -336,6 +337,36 @@ static tarn_code remote_drop(tarn_catalog *c, const tarn_ident *table, tarn_erro
         err_reset(err);
         remote_cache_drop(self, path);
     }
+    arena_release(&arena);
+    return code;
+}
+
+static tarn_code remote_drop(tarn_catalog *c, const tarn_ident *table, tarn_error *err) {
+    return send_drop((remote_catalog *)c, table, STR_NULL, err);
+}
+
+/* A request that arrives late must not meet another table: the server is told which it is for. */
+static tarn_code remote_drop_version(tarn_catalog *c, const tarn_ident *table,
+                                     const tarn_table_version *version, tarn_error *err) {
+    remote_catalog *self = (remote_catalog *)c;
+    tarn_arena arena;
+    tarn_table_version *now = NULL;
+    tarn_table_version *kept = NULL;
+    tarn_str etag = STR_NULL;
+    tarn_code code;
+    arena_init(&arena, c->env);
+    const char *path = remote_table_path(self->client, &arena, table);
+    TRY(path != NULL ? TARN_OK : err_nomem(err));
+    TRY(remote_load(c, table, &now, err));
+    kept = cached_version(self, &arena, path, &etag);
+    etag = kept != NULL && table_version_is_same(kept, version) ? etag : STR_NULL;
+    if (!table_version_is_same(now, version)) {
+        TRY(err_set(err, TARN_CONFLICT, "table %.*s has changed", STR_ARG(table->name)));
+    }
+    code = send_drop(self, table, etag, err);
+done:
+    table_version_release(now);
+    table_version_release(kept);
     arena_release(&arena);
     return code;
 }
@@ -385,6 +416,8 @@ static const catalog_vtable REST_VTABLE = {
     .register_table = remote_register,
     .rename_table = remote_rename,
     .drop_table = remote_drop,
+    .drop_version = remote_drop_version,
+    .numbers = true,
     .default_location = remote_default_location,
     .close = remote_close,
     .set_hasty = remote_set_hasty,

@@ -477,25 +477,34 @@ static tarn_code sql_rename(tarn_catalog *c, const tarn_ident *from, const tarn_
 
 /* at: the pointer that it must have; no data: any. */
 static tarn_code drop_row(sql_catalog *self, const sql_key *key, tarn_str at, tarn_error *err) {
-    const tarn_str args[] = {self->name, key->ns.text, key->name};
+    const tarn_str args[] = {self->name, key->ns.text, key->name, at};
+    const bool any = at.data == NULL;
     tarn_arena arena;
     tarn_str now;
+    int64_t changes = 0;
     bool refused;
     tarn_code code;
     arena_init(&arena, self->base.env);
     TRY(sql_begin(self->db, err));
     code = sql_read_pointer(self, &arena, key, &now, err);
-    if (code == TARN_CORRUPT && at.data == NULL) { /* such a row can go, too */
+    if (code == TARN_CORRUPT && any) { /* such a row can go, too */
         err_reset(err);
         code = TARN_OK;
     }
     TRY(code);
-    if (at.data != NULL && !str_eq(at, now)) {
+    if (!any && !str_eq(at, now)) {
         TRY(err_set(err, TARN_CONFLICT, "%s %s moved from %.*s to %.*s", sql_kind_name(key->kind),
                     key->label, STR_ARG(at), STR_ARG(now)));
     }
-    TRY(sql_run(self->db, SQL_OF_KIND(self, key->kind, "DELETE FROM iceberg_tables" ROW), 3, args,
-                NULL, err));
+    const char *sql =
+        any ? SQL_OF_KIND(self, key->kind, "DELETE FROM iceberg_tables" ROW)
+            : SQL_OF_KIND(self, key->kind,
+                          "DELETE FROM iceberg_tables" ROW " AND metadata_location=$4");
+    TRY(sql_run(self->db, sql, any ? 3 : 4, args, &changes, err));
+    if (!any && changes == 0) { /* between the two */
+        TRY(err_set(err, TARN_CONFLICT, "%s %s moved from %.*s", sql_kind_name(key->kind),
+                    key->label, STR_ARG(at)));
+    }
     /* A namespace that only its tables made stays, as if it had been created. */
     TRY(sql_run(
         self->db,

@@ -177,6 +177,12 @@ done:
     return code;
 }
 
+bool table_version_is_same(const tarn_table_version *a, const tarn_table_version *b) {
+    return str_eq(a->metadata_location, b->metadata_location) &&
+           str_eq(a->metadata->table_uuid, b->metadata->table_uuid) &&
+           a->metadata->last_updated_ms == b->metadata->last_updated_ms;
+}
+
 /* ---- versions kept for the next load ---- */
 
 tarn_table_version *recent_find(const recent_versions *r, tarn_str location) {

@@ -105,6 +105,19 @@ tarn_code catalog_unregister(tarn_catalog *c, const tarn_ident *table,
     return code != TARN_OK ? code : c->vt->unregister_table(c, table, version, err);
 }
 
+tarn_code catalog_drop_version(tarn_catalog *c, const tarn_ident *table,
+                               const tarn_table_version *version, tarn_error *err) {
+    tarn_code code = ident_check_table(table, err);
+    return code != TARN_OK                   ? code
+           : c->vt->unregister_table != NULL ? c->vt->unregister_table(c, table, version, err)
+                                             : c->vt->drop_version(c, table, version, err);
+}
+
+bool catalog_drop_took(const tarn_catalog *c, tarn_str document) {
+    int64_t number;
+    return c->vt->numbers && folder_parse_version(folder_file_name(document), &number);
+}
+
 static bool same_table(const tarn_ident *a, const tarn_ident *b) {
     bool same = a->n_levels == b->n_levels && str_eq(a->name, b->name);
     for (int32_t i = 0; same && i < a->n_levels; i++) {

@@ -256,6 +256,9 @@ static tarn_code attempt(call *c) {
     if (r->etag.data != NULL) {
         add_header(headers, &n, STR("If-None-Match"), r->etag);
     }
+    if (r->match.data != NULL) {
+        add_header(headers, &n, STR("If-Match"), r->match);
+    }
     if (r->exact) {
         add_header(headers, &n, STR(REMOTE_EXACT_HEADER), STR(REMOTE_EXACT));
     }

@@ -48,6 +48,7 @@ typedef struct remote_request {
     /* May be sent again whatever became of it. Others are sent again only where the server says
      * that it did nothing, or could not be reached. */
     bool repeatable;
+    tarn_str match; /* If-Match: the version that it is for, by its tag; no data: any */
     bool may_be_304;
     bool waited; /* the caller waits where the server is away, if that is wanted (set_hasty) */
     bool exact;  /* a commit that a server like ours must not put on a newer head (REMOTE_EXACT) */

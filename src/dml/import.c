@@ -270,10 +270,9 @@ static void take_back_table(importer *im, import_result *out, bool cancelled) {
     tarn_code code = catalog_load(im->catalog, im->ident, &now, &why);
     if (code == TARN_OK && now->metadata->n_snapshots == 0 &&
         str_eq(now->metadata->table_uuid, im->version->metadata->table_uuid)) {
-        code = catalog_drop(im->catalog, im->ident, &why);
+        code = catalog_drop_version(im->catalog, im->ident, now, &why);
         out->created = code != TARN_OK;
-        if (code == TARN_OK &&
-            purge_table(im->env, im->catalog->store, now, NULL, &why) != TARN_OK) {
+        if (code == TARN_OK && purge_table(im->env, im->catalog, now, NULL, &why) != TARN_OK) {
             err_reset(&why); /* what is left of it is in nobody's way */
         }
     }

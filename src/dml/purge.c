@@ -7,8 +7,11 @@
 
 #include <stdlib.h>
 
+#define DROP_TRIES 100 /* others' commits that come between the look and the drop */
+
 typedef struct purge_work {
     tarn_env *env;
+    const tarn_catalog *catalog;
     tarn_store *store;
     const tarn_metadata *metadata;
     tarn_arena arena;
@@ -46,6 +49,12 @@ static void remove_once(purge_work *w, tarn_str path) {
         tarn_code code = store_remove(w->store, path, &err);
         entry->value.i64 = code == TARN_OK || code == TARN_NOT_FOUND;
         note(w, code, &err);
+    }
+}
+
+static void remove_document(purge_work *w, tarn_str path) {
+    if (!catalog_drop_took(w->catalog, path)) {
+        remove_once(w, path);
     }
 }
 
@@ -129,7 +138,37 @@ static void discard_folders(purge_work *w) {
     }
 }
 
-tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version *version,
+tarn_code purge_drop(tarn_catalog *catalog, const tarn_ident *table, tarn_table_version **out,
+                     tarn_error *err) {
+    tarn_table_version *first = NULL;
+    tarn_table_version *now = NULL;
+    tarn_code code = TARN_OK;
+    for (int i = 0; i < DROP_TRIES; i++) {
+        table_version_release(now);
+        now = NULL;
+        err_reset(err);
+        TRY(catalog_load(catalog, table, &now, err));
+        first = first != NULL ? first : table_version_keep(now);
+        if (!str_eq(now->metadata->table_uuid, first->metadata->table_uuid)) {
+            TRY(err_set(err, TARN_CONFLICT,
+                        "table %.*s was made anew while it was to be dropped, and stays",
+                        STR_ARG(table->name)));
+        }
+        code = catalog_drop_version(catalog, table, now, err);
+        if (code != TARN_CONFLICT) {
+            break;
+        }
+    }
+    TRY(code);
+    *out = now;
+    now = NULL;
+done:
+    table_version_release(now);
+    table_version_release(first);
+    return code;
+}
+
+tarn_code purge_table(tarn_env *env, tarn_catalog *catalog, const tarn_table_version *version,
                       purge_own_fn is_own, tarn_error *err) {
     const tarn_metadata *m = version->metadata;
     bool gc;
@@ -140,7 +179,8 @@ tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version
     purge_work w;
     memset(&w, 0, sizeof w);
     w.env = env;
-    w.store = store;
+    w.catalog = catalog;
+    w.store = catalog->store;
     w.metadata = m;
     w.keep_data = !gc;
     w.is_own = is_own;
@@ -151,10 +191,10 @@ tarn_code purge_table(tarn_env *env, tarn_store *store, const tarn_table_version
         purge_snapshot(&w, m->snapshots[i]);
     }
     for (int32_t i = 0; i < m->n_metadata_log && w.n_failures == 0; i++) {
-        remove_once(&w, m->metadata_log[i].metadata_file);
+        remove_document(&w, m->metadata_log[i].metadata_file);
     }
     if (w.n_failures == 0) {
-        remove_once(&w, version->metadata_location);
+        remove_document(&w, version->metadata_location);
     }
     discard_folders(&w);
     arena_release(&w.arena);

@@ -47,10 +47,18 @@ done:
 }
 
 /* A version's own tag: the document's place, and what of it was asked for. */
-static tarn_code put_etag(service_request *r, service_reply *reply, tarn_str location,
-                          const char *snapshots, tarn_error *err) {
-    char *tag = arena_printf(&r->arena, "\"%016llx-%s\"", (unsigned long long)str_hash(location),
-                             snapshots);
+static char *make_etag(service_request *r, const tarn_table_version *version,
+                       const char *snapshots) {
+    return arena_printf(&r->arena, "\"%016llx-%s\"",
+                        (unsigned long long)(str_hash(version->metadata_location) ^
+                                             str_hash(version->metadata->table_uuid)),
+                        snapshots);
+}
+
+static tarn_code put_etag(service_request *r, service_reply *reply,
+                          const tarn_table_version *version, const char *snapshots,
+                          tarn_error *err) {
+    char *tag = make_etag(r, version, snapshots);
     return tag != NULL ? reply_header(r, reply, "ETag", tag, err) : err_nomem(err);
 }
 
@@ -188,7 +196,7 @@ tarn_code rest_create_table(service_request *r, service_reply *reply, tarn_error
         goto done;
     }
     TRY(catalog_create(r->service->catalog, &table, &options, &version, err));
-    TRY(put_etag(r, reply, version->metadata_location, "all", err));
+    TRY(put_etag(r, reply, version, "all", err));
     TRY(rest_put_table(reply, version->metadata, version->metadata_location, true, err));
 done:
     table_version_release(version);
@@ -258,7 +266,7 @@ tarn_code rest_load_table(service_request *r, service_reply *reply, tarn_error *
         TRY(err_set(err, TARN_INVALID, "snapshots is \"%s\"; it is all or refs", snapshots));
     }
     TRY(catalog_load(r->service->catalog, &r->table, &version, err));
-    TRY(put_etag(r, reply, version->metadata_location, snapshots, err));
+    TRY(put_etag(r, reply, version, snapshots, err));
     const char *have = request_header(r, "If-None-Match");
     if (have != NULL && strcmp(have, reply->headers[reply->n_headers - 1].value) == 0) {
         reply->status = 304;
@@ -287,8 +295,7 @@ static void purge_dropped(service_request *r, const tarn_table_version *version)
     tarn_error err = TARN_ERROR_INIT;
     tarn_code code = homes_check_tables(r, &r->table, version->metadata->location, &err);
     if (code == TARN_OK) {
-        code =
-            purge_table(r->service->env, r->service->catalog->store, version, places_are_own, &err);
+        code = purge_table(r->service->env, r->service->catalog, version, places_are_own, &err);
     }
     if (code != TARN_OK) {
         env_log(r->service->env, TARN_LOG_WARN, "service", "purge", "table=%.*s %s",
@@ -296,16 +303,40 @@ static void purge_dropped(service_request *r, const tarn_table_version *version)
     }
 }
 
+/* A drop for one version of the table (RFC 9110, "If-Match"), which may arrive late. */
+static tarn_code drop_matching(service_request *r, const char *wanted, tarn_table_version **out,
+                               tarn_error *err) {
+    tarn_code code = TARN_OK;
+    TRY(catalog_load(r->service->catalog, &r->table, out, err));
+    const char *tag = make_etag(r, *out, "all");
+    if (tag == NULL) {
+        return err_nomem(err);
+    }
+    code = strcmp(tag, wanted) == 0
+               ? catalog_drop_version(r->service->catalog, &r->table, *out, err)
+               : err_set(err, TARN_CONFLICT, "table %s is not what the request is for (If-Match)",
+                         rest_ident_text(r, &r->table));
+done:
+    return code;
+}
+
 tarn_code rest_drop_table(service_request *r, service_reply *reply, tarn_error *err) {
     tarn_table_version *version = NULL;
     tarn_catalog *catalog = r->service->catalog;
+    const char *wanted = request_header(r, "If-Match");
     bool purge;
     tarn_code code = TARN_OK;
     TRY(request_query_bool(r, "purgeRequested", false, &purge, err));
-    if (purge) {
-        TRY(catalog_load(catalog, &r->table, &version, err));
+    code = wanted != NULL ? drop_matching(r, wanted, &version, err)
+           : purge        ? purge_drop(catalog, &r->table, &version, err)
+                          : catalog_drop(catalog, &r->table, err);
+    if (code == TARN_CONFLICT) {
+        reply_refuse(r, reply, wanted != NULL ? 412 : 409, "CommitFailedException", err->message);
+        err_reset(err);
+        code = TARN_OK;
+        goto done;
     }
-    TRY(catalog_drop(catalog, &r->table, err));
+    TRY(code);
     if (purge) {
         purge_dropped(r, version);
     }

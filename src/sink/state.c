@@ -302,7 +302,8 @@ void sink_state_remove(sink_state *s) {
     name_list list;
     tarn_error err = TARN_ERROR_INIT;
     arena_init(&arena, s->env);
-    tarn_code code = list_names(s, &arena, &list, &err);
+    tarn_code code = sink_state_check(s, &err); /* another's by now? */
+    code = code == TARN_OK ? list_names(s, &arena, &list, &err) : code;
     for (size_t k = 0; code == TARN_OK && k < sizeof known / sizeof *known; k++) {
         bool numbered = known[k][strlen(known[k]) - 1] == '-';
         for (size_t i = 0; i < list.count; i++) {
@@ -312,7 +313,9 @@ void sink_state_remove(sink_state *s) {
             }
         }
     }
-    store_discard_folder(s->store, s->dir); /* where there is no key index */
+    if (code == TARN_OK) {
+        store_discard_folder(s->store, s->dir); /* where there is no key index */
+    }
     arena_release(&arena);
     buf_reset(&s->spent);
     sink_state_close(s);

@@ -65,8 +65,7 @@ tarn_code sink_state_open(tarn_env *env, const sink_state_options *options, sink
                           tarn_error *err) TARN_MUST_USE;
 void sink_state_close(sink_state *state); /* takes NULL */
 /* In place of close, when the table is gone: nothing that can be gone on with is left in the
- * folder.
- */
+ * folder. Where a newer job has it, it stays. */
 void sink_state_remove(sink_state *state);
 tarn_str sink_state_id(const sink_state *state);
 tarn_str sink_state_operator(const sink_state *state);

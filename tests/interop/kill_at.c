@@ -6,6 +6,8 @@
  * what was not durable may be lost; POWER_AT_EXIT: that is done as the process ends by itself.
  * SYNC_MS: every sync takes so long, as on a slow disk.
  * KILL_NAMED: only calls that make or remove a name with this word in it are counted.
+ * STOP_AT: "unlink v1." stops the process (SIGSTOP) before its first unlink, rename, link, mkdir or
+ * rmdir, as it says, of a path with the word in it.
  * FAULT_FILE: while this file is there, it says which calls fail: "write 28 rows-" is every write
  * to a file in whose path the word is, with that errno; or "sync 5 rows-".
  * Changes through stdio are the C library's own, and are not seen. */
@@ -32,6 +34,9 @@ static int torn;
 static const char *fault_file;
 static const char *named;
 static struct timespec sync_time;
+static char stop_call[16];
+static char stop_word[256];
+static atomic_flag stopped = ATOMIC_FLAG_INIT;
 
 __attribute__((constructor)) static void begin(void) {
     const char *at = getenv("KILL_AT");
@@ -41,6 +46,10 @@ __attribute__((constructor)) static void begin(void) {
     named = getenv("KILL_NAMED");
     const char *ms = getenv("SYNC_MS");
     sync_time.tv_nsec = ms != NULL ? atol(ms) * 1000000 : 0;
+    const char *stop_at = getenv("STOP_AT");
+    if (stop_at != NULL && sscanf(stop_at, "%15s %255s", stop_call, stop_word) != 2) {
+        abort();
+    }
     power_begin();
 }
 
@@ -201,10 +210,19 @@ static const char *last_of(const char *a, const char *b) {
     return b != NULL ? b : a;
 }
 
+static void stop_before(const char *call, const char *path, const char *other) {
+    if (strcmp(call, stop_call) == 0 &&
+        (strstr(path, stop_word) != NULL || (other != NULL && strstr(other, stop_word) != NULL)) &&
+        !atomic_flag_test_and_set(&stopped)) {
+        kill(getpid(), SIGSTOP);
+    }
+}
+
 /* A change of the names a and b (may be NULL). */
 #define STRIKE_NAMES(name, declared, passed, a, b)                                                 \
     int name declared {                                                                            \
         power_names names;                                                                         \
+        stop_before(#name, a, b);                                                                  \
         strike(0, last_of(a, b));                                                                  \
         if (power_is_on()) {                                                                       \
             power_before_names(&names, a, b);                                                      \

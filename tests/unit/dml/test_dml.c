@@ -407,7 +407,7 @@ static void test_dml_purge(void **state) {
         case_append(&d.c, ROW(4, 1, "\"a\""));
         tarn_table_version *v = case_load(&d.c);
         assert_ok(catalog_drop(d.c.catalog, &d.c.ident, &err));
-        assert_ok(purge_table(d.c.env, d.c.catalog->store, v, NULL, &err));
+        assert_ok(purge_table(d.c.env, d.c.catalog, v, NULL, &err));
         assert_ok(store_list(d.c.catalog->store, str_of(d.c.warehouse), count_object, &n, &err));
         assert_int_equal(n, 0);
         table_version_release(v);
@@ -429,12 +429,12 @@ static void test_dml_purge_again(void **state) {
         assert_ok(catalog_drop(d.c.catalog, &d.c.ident, &err));
         d.c.plan.fail_at = k;
         d.c.plan.after = k % 2 == 0;
-        tarn_code code = purge_table(d.c.env, d.c.catalog->store, v, NULL, &err);
+        tarn_code code = purge_table(d.c.env, d.c.catalog, v, NULL, &err);
         d.c.plan.fail_at = 0;
         reached = d.c.plan.struck != NULL;
         assert_true(code == TARN_OK || (reached && code == TARN_IO && err.message[0] != '\0'));
         err = (tarn_error)TARN_ERROR_INIT;
-        assert_ok(purge_table(d.c.env, d.c.catalog->store, v, NULL, &err));
+        assert_ok(purge_table(d.c.env, d.c.catalog, v, NULL, &err));
         assert_ok(store_list(d.c.catalog->store, str_of(d.c.warehouse), count_object, &n, &err));
         assert_int_equal(n, 0);
         table_version_release(v);

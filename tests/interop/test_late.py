@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Goal: what arrives late, twice, or from a process that is believed dead changes no table wrongly: no row is lost or there twice, no
+table that was dropped comes back, no file goes that is a table's. Method: processes are stopped (SIGSTOP) right before a call that
+changes a name (kill_at.c), and requests are held on their way to `tarn serve`, while others do what makes them late; then they go on.
+
+usage: test_late.py [CASE ...]    environment: KILL_SHIM (the built kill_at)
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+from harness import Workshop, equal, must_refuse
+
+
+def wait_for(what, seconds=60):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not come to it"
+        time.sleep(0.02)
+
+
+def ids(shop, *before, table="ns.t"):
+    return sorted(row["id"] for row in shop.tarn(*before, "cat", table, "--format", "ndjson").rows)
+
+
+def put(shop, name, *numbers):
+    return shop.write(name, "".join('{"id": %d}\n' % n for n in numbers))
+
+
+def whole(shop, *before, table="ns.t"):
+    """All files that the table names are there, and agree with it."""
+    shop.tarn(*before, "check", table, "--deep")
+
+
+class Late:
+    """A command that stops right before a call, and goes on when it is woken."""
+
+    def __init__(self, shop, at, *arguments, stdin=subprocess.DEVNULL):
+        more = {"LD_PRELOAD": os.environ["KILL_SHIM"], "STOP_AT": at, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+        self.process = subprocess.Popen([harness.binary(), *arguments], cwd=shop.folder, stdin=stdin, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=dict(os.environ, **(more if at else {})))
+        if at:
+            self.wait_stopped()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+    def wait_stopped(self):
+        def stopped():
+            assert self.process.poll() is None, "it ended: %s" % (self.process.communicate(),)
+            with open("/proc/%d/stat" % self.process.pid) as file:
+                return file.read().rsplit(")", 1)[1].split()[0] == "T"
+        wait_for(stopped)
+
+    def wake(self, said=None):
+        """What it said as it ended."""
+        self.process.send_signal(signal.SIGCONT)
+        out, err = self.process.communicate(said, timeout=harness.SECONDS)
+        return harness.Answer(self.process.args[1:], subprocess.CompletedProcess([], self.process.returncode, out, err))
+
+
+def others_in_a_new_table():
+    """A job that made the table fails; what another put into it meanwhile stays."""
+    with Workshop() as shop:
+        put(shop, "b.ndjson", 1, 2)
+        with Late(shop, None, "ingest", "ns.t", "-", "--format", "ndjson", "--create", "--schema", "id long", stdin=subprocess.PIPE) as first:
+            wait_for(lambda: shop.tarn("describe", "ns.t", check=False).status == 0)
+            shop.tarn("ingest", "ns.t", "b.ndjson")
+            must_refuse(first.wake('{"id": "x"}\n'))
+        equal(ids(shop), [1, 2])
+        whole(shop)
+
+
+def taken_over_before_its_first_commit():
+    """A job that made the table is stopped in its first commit, another goes on with its state; woken, it takes nothing back."""
+    for kind, options in (("append", []), ("upsert", ["--upsert", "--key", "id", "--deletes", "equality"])):
+        with Workshop() as shop:
+            put(shop, "in.ndjson", *range(10))
+            command = ["ingest", "ns.t", "in.ndjson", "--create", "--schema", "id long not null", "--state", "st", *options]
+            with Late(shop, "rename checkpoint-", *command) as first:
+                shop.tarn(*command)
+                must_refuse(first.wake(), "taken over")
+            equal(ids(shop), list(range(10)))
+            whole(shop)
+            put(shop, "in.ndjson", *range(15))
+            shop.tarn(*command)
+            equal(ids(shop), list(range(15)))
+
+
+def commit_after_a_drop():
+    """dir: a commit that was on its way while its table was dropped does not bring it back, nor into one that was made anew."""
+    for again in (False, True):
+        with Workshop() as shop:
+            at = ("-c", "dir:wh")
+            put(shop, "a.ndjson", 1)
+            put(shop, "b.ndjson", 2)
+            shop.tarn(*at, "create", "ns.t", "id long")
+            shop.tarn(*at, "ingest", "ns.t", "a.ndjson")
+            with Late(shop, "link v3.metadata.json", *at, "ingest", "ns.t", "a.ndjson") as first:
+                shop.tarn(*at, "drop", "ns.t")
+                if again:
+                    shop.tarn(*at, "create", "ns.t", "id long")
+                    shop.tarn(*at, "ingest", "ns.t", "b.ndjson")
+                first.wake()
+            if again:
+                shop.tarn(*at, "ingest", "ns.t", "b.ndjson")
+                equal(ids(shop, *at), [2, 2])
+                whole(shop, *at)
+            else:
+                must_refuse(shop.tarn(*at, "cat", "ns.t", check=False), "ns.t")
+
+
+def purge_after_a_table_was_made_anew():
+    """dir: what a purge that was stopped removes is the old table's, not that of the new one with its place and names."""
+    with Workshop() as shop:
+        at = ("-c", "dir:wh")
+        put(shop, "a.ndjson", 1)
+        shop.tarn(*at, "create", "ns.t", "id long")
+        shop.tarn(*at, "ingest", "ns.t", "a.ndjson")
+        with Late(shop, "unlink .parquet", *at, "drop", "ns.t", "--purge") as first:
+            shop.tarn(*at, "create", "ns.t", "id long")
+            shop.tarn(*at, "ingest", "ns.t", "a.ndjson")
+            first.wake()
+        equal(ids(shop, *at), [1])
+        whole(shop, *at)
+
+
+def late_drop():
+    """A drop (with purge) that was held on its way meets a table that was made anew, or files that another name has by now."""
+    for move in (False, True):
+        with Workshop() as shop, harness.Service(shop) as service:
+            put(shop, "a.ndjson", 1)
+            shop.tarn("create", "ns.t", "id long")
+            shop.tarn("ingest", "ns.t", "a.ndjson")
+            held = harness.Held(service.port, b"DELETE ")
+            with Late(shop, None, "-c", "http://127.0.0.1:%d" % held.port, "drop", "ns.t", "--purge") as first:
+                assert held.waits.wait(30)
+                shop.tarn(*(["rename", "ns.t", "ns.u"] if move else ["drop", "ns.t"]))
+                shop.tarn("create", "ns.t", "id long")
+                shop.tarn("ingest", "ns.t", "a.ndjson")
+                held.go.set()
+                must_refuse(first.wake(), "made anew")
+            held.close()
+            equal(ids(shop), [1])
+            whole(shop)
+            if move:
+                equal(ids(shop, table="ns.u"), [1])
+                whole(shop, table="ns.u")
+
+
+CASES = [others_in_a_new_table, taken_over_before_its_first_commit, commit_after_a_drop, purge_after_a_table_was_made_anew, late_drop]
+
+if __name__ == "__main__":
+    sys.exit(harness.run_cases(CASES))
