@@ -214,7 +214,7 @@ static void stop_before(const char *call, const char *path, const char *other) {
     if (strcmp(call, stop_call) == 0 &&
         (strstr(path, stop_word) != NULL || (other != NULL && strstr(other, stop_word) != NULL)) &&
         !atomic_flag_test_and_set(&stopped)) {
-        kill(getpid(), SIGSTOP);
+        (void)raise(SIGSTOP); /* to this thread, so that it goes no further */
     }
 }
 

@@ -5,7 +5,9 @@ changes a name (kill_at.c), and requests are held on their way to `tarn serve`, 
 
 usage: test_late.py [CASE ...]    environment: KILL_SHIM (the built kill_at)
 """
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,12 +38,12 @@ def whole(shop, *before, table="ns.t"):
 
 
 class Late:
-    """A command that stops right before a call, and goes on when it is woken."""
+    """A command that has stopped right before a call (later: that will), and goes on when it is woken."""
 
-    def __init__(self, shop, at, *arguments, stdin=subprocess.DEVNULL):
-        more = {"LD_PRELOAD": os.environ["KILL_SHIM"], "STOP_AT": at, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+    def __init__(self, shop, at, *arguments, stdin=subprocess.DEVNULL, later=None):
+        more = {"LD_PRELOAD": os.environ["KILL_SHIM"], "STOP_AT": at or later, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
         self.process = subprocess.Popen([harness.binary(), *arguments], cwd=shop.folder, stdin=stdin, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=dict(os.environ, **(more if at else {})))
+                                        stderr=subprocess.PIPE, text=True, env=dict(os.environ, **(more if at or later else {})))
         if at:
             self.wait_stopped()
 
@@ -156,7 +158,78 @@ def late_drop():
                 whole(shop, table="ns.u")
 
 
-CASES = [others_in_a_new_table, taken_over_before_its_first_commit, commit_after_a_drop, purge_after_a_table_was_made_anew, late_drop]
+def several_checkpoints_of_a_job_that_slept():
+    """A job is stopped as its checkpoints, several at once, get their names; another takes its state over and commits others of these
+    numbers; then the first goes on. What it leaves in the state is not taken for the stream by a third."""
+    with Workshop() as shop, harness.Service(shop) as service:
+        put(shop, "in.ndjson", *range(10))
+        shop.tarn("create", "ns.t", "id long")
+        held = harness.Held(service.port, b"write-results")
+        command = ["ingest", "ns.t", "in.ndjson", "--state", "st", "--checkpoint-rows"]
+        with Late(shop, None, "-c", "http://127.0.0.1:%d" % held.port, *command, "1", later="rename checkpoint-000000000002") as first:
+            assert held.waits.wait(30)
+            wait_for(lambda: len(os.listdir(shop.path("warehouse", "ns", "t", "data"))) >= 10)
+            held.go.set()
+            first.wait_stopped()
+            shop.tarn("-c", service.url, *command, "4")
+            must_refuse(first.wake(), "taken over")
+        held.close()
+        equal(ids(shop), list(range(10)))
+        left = [name for name in os.listdir(shop.path("st")) if name.startswith("checkpoint-")]
+        assert len(left) > 4, left
+        put(shop, "in.ndjson", *range(12))
+        shop.tarn(*command, "4")
+        equal(ids(shop), list(range(12)))
+        equal([name for name in os.listdir(shop.path("st")) if name.startswith("checkpoint-")], [])
+        whole(shop)
+
+
+KINDS = (("append", []), ("equality", ["--upsert", "--key", "id", "--deletes", "equality"]),
+         ("position", ["--upsert", "--key", "id", "--deletes", "position"]), ("vector", ["--upsert", "--key", "id", "--deletes", "vector"]),
+         ("replace", ["--mode", "replace-partitions"]))
+
+
+def frozen_in_a_commit(shop, at, kind, options, word):
+    """A job with a state, stopped between its look at the table and the swap; another goes on with the state, and a third with a copy."""
+    shop.tarn(*at, "create", "ns.t", "id long not null, n long", *(["--format-version", "3"] if kind == "vector" else []))
+    command = [*at, "ingest", "ns.t", "in.ndjson", "--state", "st", "--rejects", "bad.ndjson", *options]
+    rows = ['{"id": %d, "n": 1}\n' % i for i in range(6)] + ['{"id": "x"}\n']
+    shop.write("in.ndjson", "".join(rows))
+    shop.tarn(*command)
+    shop.write("in.ndjson", "".join(rows + ['{"id": %d, "n": 2}\n' % i for i in range(4, 9)] + ['{"id": "y"}\n']))
+    more = [] if kind == "position" or kind == "vector" else [shop.path("copy")]
+    for copy in more:
+        shutil.copytree(shop.path("st"), copy)
+    with Late(shop, word, *command) as first:
+        if "--upsert" in options and kind != "equality":  # the index of keys is one process's
+            must_refuse(shop.tarn(*command, check=False), "st")
+            first.wake()
+            shop.tarn(*command)
+        else:
+            shop.tarn(*command)
+            answer = first.wake()
+            assert answer.status in (0, 11), answer
+    for copy in more:
+        must_refuse(shop.tarn(*[copy if word == "st" else word for word in command], check=False), "rejects" if kind == "" else "")
+    return [{"id": i, "n": 1} for i in range(6)], [{"id": i, "n": 2} for i in range(4, 9)]
+
+
+def frozen_everywhere():
+    """By each kind of delta, over folder and database: rows are there once, bad rows are set aside once."""
+    for at, word in ((("-c", "dir:wh"), "link v3.metadata.json"), (("-c", "sqlite:tarn.db"), "link 00002-")):
+        for kind, options in KINDS:
+            with Workshop() as shop:
+                word = "link v3.metadata.json" if at[1] == "dir:wh" else "rename 00002-"
+                old, new = frozen_in_a_commit(shop, at, kind, options, word)
+                want = new if kind == "replace" else old + new if kind == "append" else old[:4] + new
+                found = sorted(shop.tarn(*at, "cat", "ns.t", "--format", "ndjson").rows, key=lambda row: (row["id"], row["n"]))
+                equal(found, sorted(want, key=lambda row: (row["id"], row["n"])))
+                whole(shop, *at)
+                with open(shop.path("bad.ndjson")) as file:
+                    equal([json.loads(line)["row"] for line in file], ['{"id": "x"}', '{"id": "y"}'])
+
+
+CASES = [frozen_everywhere, several_checkpoints_of_a_job_that_slept, others_in_a_new_table, taken_over_before_its_first_commit, commit_after_a_drop, purge_after_a_table_was_made_anew, late_drop]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))
