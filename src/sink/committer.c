@@ -312,7 +312,7 @@ static tarn_code keep_offsets(committer *c, const sink_delta *d, int64_t snapsho
     tarn_code code = TARN_OK;
     c->committed.checkpoint = d->checkpoint;
     c->committed.snapshot_id = snapshot_id;
-    c->committed_epoch = d->epoch;
+    c->committed.epoch = d->epoch;
     if (d->offsets.data == NULL) {
         goto done; /* what was said before still holds */
     }
@@ -585,7 +585,7 @@ done:
 /* Checkpoint and epoch of the newest delta. */
 static void stream_end(const committer *c, int64_t out[2]) {
     out[0] = c->committed.checkpoint;
-    out[1] = c->committed_epoch;
+    out[1] = c->committed.epoch;
     for (const sink_pending *p = c->pending; p != NULL; p = p->next) {
         out[0] = p->delta.checkpoint;
         out[1] = p->delta.epoch;
@@ -653,7 +653,12 @@ done:
 /* What is not the stream's (pending.c), from the newest (invariant 5). */
 static tarn_code drop_strays(committer *c, int64_t known, tarn_error *err) {
     tarn_code code = TARN_OK;
-    sink_pending_mark(c->pending, known);
+    int64_t epoch = c->committed.checkpoint == known ? c->committed.epoch : 0;
+    for (const sink_pending *p = c->pending; p != NULL && c->committed.checkpoint < known;
+         p = p->next) { /* its note is not there yet: its delta is, the newest of its number */
+        epoch = p->delta.checkpoint == known ? p->delta.epoch : epoch;
+    }
+    sink_pending_mark(c->pending, known, epoch);
     for (;;) {
         sink_pending **stray = NULL;
         for (sink_pending **at = &c->pending; *at != NULL; at = &(*at)->next) {

@@ -55,7 +55,6 @@ typedef struct committer {
     tarn_property mine; /* how its snapshots are known */
     tarn_property fenced[2];
     sink_committed committed; /* offsets in offsets_text */
-    int64_t committed_epoch;  /* of its delta; 0: not known */
     tarn_buf offsets_text;
     sink_pending *pending;
     int32_t empty_in_row;

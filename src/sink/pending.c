@@ -30,7 +30,14 @@ static sink_pending *find_before(sink_pending *list, sink_pending *previous, con
     return found;
 }
 
-void sink_pending_mark(sink_pending *list, int64_t known) {
+/* Whether it follows what is committed, and not another job's checkpoint of that number. */
+static bool is_at_known(const sink_delta *d, int64_t known, int64_t known_epoch) {
+    bool another = d->after_checkpoint == known && d->after_epoch != 0 && known_epoch != 0 &&
+                   d->after_epoch != known_epoch;
+    return d->after_checkpoint >= 0 && d->after_checkpoint <= known && !another;
+}
+
+void sink_pending_mark(sink_pending *list, int64_t known, int64_t known_epoch) {
     sink_pending *last = NULL;
     sink_pending *previous = NULL;
     for (sink_pending *p = list; p != NULL; previous = p, p = p->next) {
@@ -43,7 +50,7 @@ void sink_pending_mark(sink_pending *list, int64_t known) {
         if (!is_new) {
             continue;
         }
-        bool at_known = d->after_checkpoint >= 0 && d->after_checkpoint <= known;
+        bool at_known = is_at_known(d, known, known_epoch);
         p->before = at_known ? NULL : find_before(list, previous, p, known);
         p->rooted = at_known || (p->before != NULL ? p->before->rooted : d->after_checkpoint < 0);
         if (p->rooted && (last == NULL || d->epoch >= last->delta.epoch)) {

@@ -503,6 +503,7 @@ static tarn_code read_note(sink_state *s, const spent_file *note, sink_committed
         return damaged(path, "it does not say what was committed", err);
     }
     (void)json_str(json_get(json, "offsets"), &out->offsets);
+    (void)json_i64(json_get(json, "epoch"), &out->epoch);
 done:
     return code;
 }
@@ -641,6 +642,7 @@ tarn_code sink_state_commit(sink_state *s, const sink_committed *committed, tarn
     json_put_object(&w);
     json_member_i64(&w, "checkpoint", committed->checkpoint);
     json_member_i64(&w, "snapshot-id", committed->snapshot_id);
+    json_member_i64(&w, "epoch", committed->epoch);
     if (committed->offsets.data != NULL) {
         json_member_str(&w, "offsets", committed->offsets);
     }

@@ -37,6 +37,7 @@ typedef struct sink_delta {
 
 typedef struct sink_committed { /* the last one */
     int64_t checkpoint;         /* 0: none yet */
+    int64_t epoch;              /* of its delta; 0: not known */
     int64_t snapshot_id;
     tarn_str offsets; /* data NULL: none */
 } sink_committed;
@@ -101,8 +102,8 @@ tarn_code sink_state_drop(sink_state *state, const sink_delta *delta,
 sink_pending *sink_pending_new(tarn_env *env);
 void sink_pending_free(sink_pending *pending); /* this one */
 /* Marks as strays the deltas of the list that are not the stream's after checkpoint `known`, the
- * last one that is committed. */
-void sink_pending_mark(sink_pending *list, int64_t known);
+ * last one that is committed, whose delta was of that epoch (0: not known). */
+void sink_pending_mark(sink_pending *list, int64_t known, int64_t known_epoch);
 
 /* sink/delta_text.c: a delta as JSON and back; what names the file in errors. */
 typedef struct sink_identity {

@@ -16,35 +16,47 @@ typedef struct left_delta {
 
 typedef struct left_state {
     const char *name;
-    int64_t known;
+    int64_t known, epoch;
     left_delta deltas[5]; /* in the state's order; checkpoint 0 ends them */
 } left_state;
 
 static void test_rule(void **state) {
     (void)state;
     static const left_state states[] = {
-        {"nothing", 3, {{0, 0, 0, 0, false}}},
-        {"a stream", 0, {{1, 1, 0, 0, false}, {2, 1, 1, 1, false}, {3, 2, 2, 1, false}}},
-        {"partly committed", 2, {{2, 1, 1, 1, false}, {3, 1, 2, 1, false}, {4, 1, 3, 1, false}}},
-        {"a gap", 1, {{2, 1, 1, 0, false}, {4, 1, 3, 1, true}, {5, 1, 4, 1, true}}},
-        {"the first one lost", 1, {{3, 1, 2, 1, true}, {4, 1, 3, 1, true}}},
-        {"numbers that were passed over", 1, {{4, 2, 1, 0, false}, {7, 2, 4, 2, false}}},
+        {"nothing", 3, 0, {{0, 0, 0, 0, false}}},
+        {"a stream", 0, 0, {{1, 1, 0, 0, false}, {2, 1, 1, 1, false}, {3, 2, 2, 1, false}}},
+        {"partly committed", 2, 0, {{2, 1, 1, 1, false}, {3, 1, 2, 1, false}, {4, 1, 3, 1, false}}},
+        {"a gap", 1, 0, {{2, 1, 1, 0, false}, {4, 1, 3, 1, true}, {5, 1, 4, 1, true}}},
+        {"the first one lost", 1, 0, {{3, 1, 2, 1, true}, {4, 1, 3, 1, true}}},
+        {"numbers that were passed over", 1, 0, {{4, 2, 1, 0, false}, {7, 2, 4, 2, false}}},
         {"what came back beside a newer job's",
          2,
+         0,
          {{4, 1, 3, 1, true}, {5, 2, 2, 1, false}, {6, 2, 5, 2, false}}},
         {"an older job's that the newer one never saw",
          2,
+         0,
          {{3, 1, 2, 1, true}, {3, 2, 2, 1, false}, {4, 1, 3, 1, true}}},
         {"the newer job's lost theirs",
          2,
+         0,
          {{3, 1, 2, 1, false}, {4, 1, 3, 1, false}, {6, 2, 5, 2, true}}},
-        {"committed, of two jobs", 3, {{3, 1, 2, 1, true}, {3, 2, 2, 1, false}}},
-        {"after a note", 1, {{2, 1, 1, 0, false}, {3, 3, 2, 0, false}}},
-        {"of a version that did not say", 1, {{2, 1, -1, 0, false}, {4, 1, -1, 0, false}}},
+        {"committed, of two jobs", 3, 0, {{3, 1, 2, 1, true}, {3, 2, 2, 1, false}}},
+        {"after a note", 1, 0, {{2, 1, 1, 0, false}, {3, 3, 2, 0, false}}},
+        {"of a version that did not say", 1, 0, {{2, 1, -1, 0, false}, {4, 1, -1, 0, false}}},
         {"of such a one, and two jobs",
          1,
+         0,
          {{2, 1, -1, 0, true}, {2, 2, -1, 0, false}, {3, 2, 2, 2, false}}},
-        {"none of them", 5, {{4, 1, 3, 1, false}, {5, 1, 4, 1, false}}},
+        {"none of them", 5, 0, {{4, 1, 3, 1, false}, {5, 1, 4, 1, false}}},
+        {"what an older job left behind all that is committed",
+         4,
+         2,
+         {{4, 1, 3, 1, false}, {5, 1, 4, 1, true}, {6, 1, 5, 1, true}}},
+        {"beside what the newer one goes on with",
+         4,
+         2,
+         {{5, 1, 4, 1, true}, {5, 3, 4, 2, false}, {6, 1, 5, 1, true}}},
     };
     for (size_t s = 0; s < sizeof states / sizeof *states; s++) {
         sink_pending list[5];
@@ -60,7 +72,7 @@ static void test_rule(void **state) {
                 list[n - 1].next = &list[n];
             }
         }
-        sink_pending_mark(n > 0 ? list : NULL, states[s].known);
+        sink_pending_mark(n > 0 ? list : NULL, states[s].known, states[s].epoch);
         for (size_t i = 0; i < n; i++) {
             if (list[i].stray != states[s].deltas[i].stray) {
                 fail_msg("%s: delta %zu is %sa stray", states[s].name, i,
