@@ -9,7 +9,10 @@
  * holds. The server knows the files, not the client's query, so it takes only what holds for every
  * query:
  *
- *   append: adds data files alone. It read no rows, so no rows that came since matter.
+ *   append: adds data files alone. It mostly read no rows, so no rows that came since matter. An
+ *   engine's merge that finds nothing to change is called an append too: where the table asks for
+ *   serializable merges, and not only because it says nothing, no rows may have come but by
+ *   rewrites.
  *
  *   replace: the same rows in other files. What came since matters only where it concerns those
  *   files: each must be live still, and no row deletes may have come that concern them, since the
@@ -209,6 +212,12 @@ static bool sequences_hold(const rebase *b) {
     return hold;
 }
 
+static bool merges_are_serializable(const tarn_metadata *m) {
+    tarn_str level;
+    return properties_get(&m->properties, "write.merge.isolation-level", &level) &&
+           !str_eq_nocase(level, STR("snapshot"));
+}
+
 static tarn_code rule_append(rebase *b) {
     const rebase_delta *d = b->delta;
     bool all, any;
@@ -218,6 +227,7 @@ static tarn_code rule_append(rebase *b) {
     }
     b->request.kind = COMMIT_FAST_APPEND;
     b->request.allow_empty = true;
+    b->origin.no_new_rows = merges_are_serializable(b->base);
     /* The client has read a list that another snapshot stands on, and may remember manifests by
      * their paths: under a new sequence number they are new ones. */
     if (b->sent == &b->commit->snapshots[b->commit->n_snapshots - 1]) {

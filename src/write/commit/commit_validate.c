@@ -319,9 +319,10 @@ tarn_code validate_history(commit_attempt *a, tarn_error *err) {
     const commit_request *request = a->work->request;
     tarn_code code = TARN_OK;
     history_check h;
-    if (request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND ||
-        (request->n_removed == 0 && request->n_referenced == 0 &&
-         request->conflict_filter == NULL && !asks_for_rows(request))) {
+    bool appends = request->kind == COMMIT_FAST_APPEND || request->kind == COMMIT_MERGE_APPEND;
+    if (!asks_for_rows(request) &&
+        (appends || (request->n_removed == 0 && request->n_referenced == 0 &&
+                     request->conflict_filter == NULL))) {
         return TARN_OK;
     }
     TRY(init_check(a, &h, err));

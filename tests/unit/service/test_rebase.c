@@ -207,6 +207,31 @@ static void test_append_follows_anything(void **state) {
     is_taken(&b, " a@1 c@3 d@4 mine@6");
 }
 
+/* It may be a merge that found nothing to change. */
+static void test_append_by_isolation(void **state) {
+    static const char *const asked[] = {"write.merge.isolation-level", "serializable", NULL};
+    static const char *const not_asked[] = {"write.merge.isolation-level", "snapshot", NULL};
+    bench b;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        bench_begin(&b, 2, i == 0 ? not_asked : asked);
+        read_now(&b);
+        adds(&b, "mine", 1, 5);
+        b.late.request.kind = COMMIT_FAST_APPEND;
+        make(&b);
+        if (i < 2) {
+            commit_append_file(&b.c, "c", 1);
+        } else {
+            others_rewrite(&b, 1, "b2");
+        }
+        if (i == 1) {
+            is_refused(&b, "c.parquet, whose rows the commit may concern");
+        } else {
+            is_taken(&b, i == 0 ? " a@1 b@2 c@3 mine@4" : " a@1 b2@3 mine@4");
+        }
+    }
+}
+
 static void test_append_is_one(void **state) {
     bench b;
     (void)state;
@@ -829,6 +854,7 @@ static void test_what_came_has_expired(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append_follows_anything),
+        cmocka_unit_test(test_append_by_isolation),
         cmocka_unit_test(test_append_is_one),
         cmocka_unit_test(test_replace_follows),
         cmocka_unit_test(test_replace_needs_its_files),
