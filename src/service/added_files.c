@@ -81,12 +81,15 @@ tarn_code added_paths_of(tarn_arena *arena, const tarn_file *files, int32_t n, a
     return TARN_OK;
 }
 
+/* Mostly one against one. */
 static bool have_common(added_paths a, added_paths b, uint64_t *hash) {
     const added_paths few = a.n < b.n ? a : b;
     const added_paths many = a.n < b.n ? b : a;
     for (int32_t i = 0; i < few.n; i++) {
-        if (bsearch(&few.hashes[i], many.hashes, (size_t)many.n, sizeof *many.hashes,
-                    compare_hashes) != NULL) {
+        bool found = many.n == 1 ? few.hashes[i] == many.hashes[0]
+                                 : bsearch(&few.hashes[i], many.hashes, (size_t)many.n,
+                                           sizeof *many.hashes, compare_hashes) != NULL;
+        if (found) {
             *hash = few.hashes[i];
             return true;
         }
@@ -157,21 +160,16 @@ static added_answer answer_by(added_paths theirs, added_paths ours) {
     return answer;
 }
 
-/* false: it is not known. */
-static bool answer_known(added_files *known, const tarn_snapshot *s, added_paths paths,
-                         added_answer *out) {
-    bool found = false;
-    (void)pthread_mutex_lock(&known->lock);
-    for (int i = 0; i < 2 && !found; i++) {
+/* Under the lock, as long as the result is used. NULL: it is not known. */
+static const added_record *find_record(const added_files *known, const tarn_snapshot *s) {
+    for (int i = 0; i < 2; i++) {
         const map_entry *e = map_find(&known->generations[i].records, key_of(&s->snapshot_id));
         const added_record *r = e != NULL ? e->value.ptr : NULL;
         if (r != NULL && str_eq(r->manifest_list, s->manifest_list)) {
-            *out = answer_by(r->paths, paths);
-            found = true;
+            return r;
         }
     }
-    (void)pthread_mutex_unlock(&known->lock);
-    return found;
+    return NULL;
 }
 
 /* ---- what is read ---- */
@@ -223,37 +221,77 @@ done:
     return code;
 }
 
+/* ---- the history ---- */
+
+/* A walk from the head back; snapshots mostly stand in their order, so that the parent of the one
+ * at `at` is found just before it. */
+typedef struct added_walk {
+    const tarn_snapshot *s;
+    int32_t at, steps;
+} added_walk;
+
+static void step_back(const tarn_metadata *m, added_walk *w) {
+    const int64_t parent_id = w->s->parent_id;
+    w->steps++;
+    w->s = NULL;
+    if (parent_id == TARN_NO_SNAPSHOT) {
+        return;
+    }
+    for (; w->at >= 0 && w->s == NULL; w->at--) {
+        w->s = m->snapshots[w->at]->snapshot_id == parent_id ? m->snapshots[w->at] : NULL;
+    }
+    if (w->s == NULL) {
+        w->at = m->n_snapshots - 1;
+        w->s = metadata_snapshot_by_id(m, parent_id);
+    }
+}
+
+/* Under the lock, which is left while the snapshot is read. */
+static tarn_code answer_one(added_files *known, const added_question *q, const tarn_snapshot *s,
+                            added_answer *out, tarn_error *err) {
+    const added_record *r = find_record(known, s);
+    if (r != NULL) {
+        *out = answer_by(r->paths, q->paths);
+        return TARN_OK;
+    }
+    (void)pthread_mutex_unlock(&known->lock);
+    tarn_code code = answer_read(known, q, s, out, err);
+    (void)pthread_mutex_lock(&known->lock);
+    return code;
+}
+
 tarn_code added_files_ask(added_files *known, const added_question *q, const tarn_snapshot **by,
                           uint64_t *hash, tarn_error *err) {
     const tarn_metadata *m = q->metadata;
-    const tarn_snapshot *s = q->head;
     const tarn_snapshot *oldest = NULL;
+    added_walk w = {q->head, m->n_snapshots - 1, 0};
     tarn_code code = TARN_OK;
     int64_t weight = 0;
     *by = NULL;
-    for (int32_t steps = 0; s != NULL && s->snapshot_id != q->since_id; steps++) {
+    (void)pthread_mutex_lock(&known->lock);
+    while (w.s != NULL && w.s->snapshot_id != q->since_id) {
         added_answer answer;
-        if (!answer_known(known, s, q->paths, &answer)) {
-            TRY(answer_read(known, q, s, &answer, err));
-        }
+        TRY(answer_one(known, q, w.s, &answer, err));
         if (answer.hit) {
-            *by = s;
+            *by = w.s;
             *hash = answer.hash;
-            return TARN_OK;
+            goto done;
         }
         weight += answer.weight;
-        if (weight > ADDED_FILES_MOST || steps > m->n_snapshots) { /* parents may form a ring */
-            return err_set(err, TARN_LIMIT, "more was committed since than is looked through");
+        if (weight > ADDED_FILES_MOST || w.steps > m->n_snapshots) { /* parents may form a ring */
+            code = err_set(err, TARN_LIMIT, "more was committed since than is looked through");
+            goto done;
         }
-        oldest = s;
-        s = metadata_parent(m, s);
+        oldest = w.s;
+        step_back(m, &w);
     }
-    if (s == NULL && oldest != NULL &&
+    if (w.s == NULL && oldest != NULL &&
         (q->since_id != TARN_NO_SNAPSHOT || oldest->parent_id != TARN_NO_SNAPSHOT)) {
         code = err_set(err, TARN_CONFLICT,
                        "what was committed since snapshot %lld is not all in the history any more",
                        (long long)q->since_id);
     }
 done:
+    (void)pthread_mutex_unlock(&known->lock);
     return code;
 }

@@ -8,11 +8,17 @@
 
 #define MAX_CHAIN 64 /* snapshots of one swap */
 
+static tarn_str operator_of(const committer *c) {
+    return c->options.state != NULL ? sink_state_operator(c->options.state) : STR("writer");
+}
+
 void committer_init(committer *c, tarn_env *env, const committer_options *options) {
     memset(c, 0, sizeof *c);
     c->env = env;
     c->options = *options;
     c->committed.snapshot_id = TARN_NO_SNAPSHOT;
+    c->fenced[0] = (tarn_property){STR(SINK_KEY_ID), options->sink_id};
+    c->fenced[1] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
     c->next_checkpoint = 1;
     c->memory = commit_memory_new(env);
     buf_init(&c->offsets_text, env, 0);
@@ -31,10 +37,6 @@ void committer_release(committer *c) {
     buf_release(&c->notes);
 }
 
-static tarn_str operator_of(const committer *c) {
-    return c->options.state != NULL ? sink_state_operator(c->options.state) : STR("writer");
-}
-
 static void free_first(committer *c) {
     sink_pending *p = c->pending;
     c->pending = p->next;
@@ -47,13 +49,27 @@ static bool is_empty(const sink_delta *d) {
 
 /* ---- one commit ---- */
 
+/* Before this checkpoint: what came before it is there, and none of another job's that came later.
+ */
+static commit_fence fence_of(const committer *c, int64_t checkpoint) {
+    const sink_committed *last = &c->committed;
+    return (commit_fence){.of = {2, c->fenced},
+                          .number = STR(SINK_KEY_EPOCH),
+                          .at_most = sink_state_epoch(c->options.state),
+                          .step = STR(SINK_KEY_CHECKPOINT),
+                          .step_below = checkpoint,
+                          .holds = last->snapshot_id > 0 ? last->snapshot_id : 0,
+                          .holds_step = last->checkpoint};
+}
+
 /* Rows that were committed are gone from the branch: that is never passed over in silence, since
  * the source will not bring them again. */
 static tarn_code check_moved(committer *c, const tarn_metadata *m, const sink_history *history,
                              tarn_error *err) {
     sink_committed *last = &c->committed;
     char newest[96] = "none of its checkpoints";
-    if (!sink_history_lost(m, c->options.branch, c->options.sink_id, operator_of(c), last)) {
+    const commit_fence fence = fence_of(c, 0);
+    if (fence.holds == 0 || commit_fence_holds(m, c->options.branch, &fence)) {
         return TARN_OK;
     }
     if (history->checkpoint > 0) {
@@ -199,7 +215,7 @@ static tarn_code make_summary(base_check *check, tarn_properties *out, tarn_erro
 
 /* What check_base asks, for a catalog that decides by itself. */
 static tarn_code make_fence(const base_check *check, const commit_fence **out, tarn_error *err) {
-    committer *c = check->committer;
+    const committer *c = check->committer;
     if (c->options.state == NULL) {
         return TARN_OK;
     }
@@ -207,13 +223,10 @@ static tarn_code make_fence(const base_check *check, const commit_fence **out, t
     if (fence == NULL) {
         return err_nomem(err);
     }
-    c->fenced[0] = (tarn_property){STR(SINK_KEY_ID), c->options.sink_id};
-    c->fenced[1] = (tarn_property){STR(SINK_KEY_OPERATOR), operator_of(c)};
-    *fence = (commit_fence){.of = {2, c->fenced},
-                            .number = STR(SINK_KEY_EPOCH),
-                            .at_most = sink_state_epoch(c->options.state),
-                            .step = STR(SINK_KEY_CHECKPOINT),
-                            .step_below = check->delta->checkpoint};
+    *fence = fence_of(c, check->delta->checkpoint);
+    if (c->options.accept_rollback) {
+        fence->holds = 0;
+    }
     *out = fence;
     return TARN_OK;
 }

@@ -52,8 +52,8 @@ typedef struct committer_note { /* a checkpoint that is a snapshot now */
 typedef struct committer {
     tarn_env *env;
     committer_options options;
-    tarn_property mine; /* how its snapshots are known */
-    tarn_property fenced[2];
+    tarn_property mine;       /* how its snapshots are known */
+    tarn_property fenced[2];  /* the same, and its operator's among them */
     sink_committed committed; /* offsets in offsets_text */
     tarn_buf offsets_text;
     sink_pending *pending;
@@ -98,10 +98,6 @@ tarn_code sink_history_read(const tarn_metadata *m, tarn_str branch, tarn_str si
                             tarn_str operator_id, bool newest_only, sink_history *out,
                             tarn_error *err) TARN_MUST_USE;
 /* Whether every snapshot of the branch since this one is still there. */
-/* Whether the branch was moved off this checkpoint: it holds an older one, or everything back to
- * its first snapshot, without it. Snapshots that expired prove nothing. */
-bool sink_history_lost(const tarn_metadata *m, tarn_str branch, tarn_str sink_id,
-                       tarn_str operator_id, const sink_committed *committed);
 bool sink_history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_id);
 /* Whether a snapshot of the table names one of the delta's files. */
 tarn_code sink_history_has_files(tarn_env *env, tarn_store *store, const tarn_metadata *m,

@@ -56,35 +56,6 @@ done:
     return code;
 }
 
-bool sink_history_lost(const tarn_metadata *m, tarn_str branch, tarn_str sink_id,
-                       tarn_str operator_id, const sink_committed *committed) {
-    if (committed->snapshot_id == TARN_NO_SNAPSHOT) {
-        return false;
-    }
-    const tarn_snapshot *s = metadata_head(m, branch);
-    for (int32_t steps = 0; s != NULL && steps <= m->n_snapshots; steps++) {
-        tarn_error ignored = TARN_ERROR_INIT;
-        sink_history one;
-        if (s->snapshot_id == committed->snapshot_id) {
-            return false;
-        }
-        memset(&one, 0, sizeof one);
-        if (is_ours(s, SINK_KEY_ID, SINK_KEY_OPERATOR, sink_id, operator_id) &&
-            read_snapshot(s, SINK_KEY_CHECKPOINT, &one, &ignored) == TARN_OK &&
-            one.checkpoint > 0) {
-            return one.checkpoint < committed->checkpoint;
-        }
-        if (s->parent_id == TARN_NO_SNAPSHOT) {
-            return true;
-        }
-        s = metadata_parent(m, s);
-        if (s == NULL) {
-            return metadata_ref(m, branch) == NULL; /* else what was before is not known */
-        }
-    }
-    return s == NULL; /* there is nothing at all */
-}
-
 bool sink_history_reaches(const tarn_metadata *m, tarn_str branch, int64_t snapshot_id) {
     const tarn_snapshot *s = metadata_head(m, branch);
     if (s == NULL) {

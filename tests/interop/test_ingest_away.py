@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(harness.ROOT, "tests", "support"))
 harness.need("pyiceberg", "pyarrow", "duckdb")
 import postgres  # noqa: E402
 
-IO = 7
+CONFLICT, IO = 4, 7
 
 
 class Stream:
@@ -241,6 +241,32 @@ def a_database_that_is_crashed():
             equal(ids(), [0, 1, 2, 10, 11, 12])
 
 
-CASES = [a_service_that_is_killed, answers_that_are_lost, without_a_state, a_time_limit, a_signal_while_it_is_away, a_database_that_is_crashed]
+def rolled_back_on_the_way():
+    """A checkpoint's commit is on its way to the service while the branch is moved back behind the one before: it is refused as where the
+    job sees it before it sends; what was taken back is told of, and gone on from where that is wanted."""
+    with Workshop() as shop, harness.Service(shop) as service:
+        shop.tarn("create", "ns.t", "id long")
+        put(shop, "other.ndjson", [{"id": 0}])
+        shop.tarn("ingest", "ns.t", "other.ndjson")
+        once = ["ns.t", "in.ndjson", "--state", "st"]
+        put(shop, "in.ndjson", [{"id": 1}])
+        shop.tarn("-c", service.url, "ingest", *once)
+        there = [s["snapshot-id"] for s in snapshots(shop)]
+        put(shop, "in.ndjson", [{"id": 2}])
+        held = harness.Held(service.port, b'"step-below"')
+        late = Stream(shop, "http://127.0.0.1:%d" % held.port, *once)
+        assert held.waits.wait(60)
+        shop.tarn("-c", service.url, "alter", "ns.t", "rollback", str(there[0]))
+        held.go.set()
+        late.process.wait(harness.SECONDS)
+        assert "no longer holds checkpoint 1 (snapshot %d)" % there[1] in late.said, late.said
+        late.stop(CONFLICT)
+        held.close()
+        must_refuse(shop.tarn("-c", service.url, "ingest", *once, check=False), "no longer holds checkpoint 1", "--accept-rollback")
+        shop.tarn("-c", service.url, "ingest", *once, "--accept-rollback")
+        equal(sorted(row["id"] for row in shop.pyiceberg_rows("ns.t")), [0, 2])
+
+
+CASES = [rolled_back_on_the_way, a_service_that_is_killed, answers_that_are_lost, without_a_state, a_time_limit, a_signal_while_it_is_away, a_database_that_is_crashed]
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))

@@ -236,6 +236,17 @@ static tarn_code find_sent(commit_life *job, const commit_request *request,
     return TARN_OK;
 }
 
+/* Refused by the catalog: where the caller refuses the table too, as it is now, its own words. */
+static tarn_code ask_again(const commit_life *job, const commit_request *request, tarn_error *err) {
+    tarn_error own = TARN_ERROR_INIT;
+    tarn_table_version *version = request->check != NULL ? load_after(job) : NULL;
+    if (version != NULL && request->check(request->check_ctx, version->metadata, &own) != TARN_OK) {
+        *err = own;
+    }
+    table_version_release(version);
+    return err->code;
+}
+
 /* The catalog decides it among others' (service/queue.h). It asks what the request asks of the
  * base; what only the caller can ask is asked here. */
 static tarn_code send_request(commit_life *job, const tarn_table_version *base,
@@ -266,6 +277,8 @@ static tarn_code send_request(commit_life *job, const tarn_table_version *base,
         if (code == TARN_OK) {
             err_reset(err);
         }
+    } else if (code == TARN_CONFLICT) {
+        code = ask_again(job, &request, err);
     }
 done:
     buf_release(&body);

@@ -41,6 +41,10 @@ typedef struct commit_fence {
     int64_t at_most;
     tarn_str step; /* key; len 0: none */
     int64_t step_below;
+    /* What was committed before, with a step: CONFLICT where the branch does not hold it any more
+     * (commit_fence_holds). */
+    int64_t holds; /* a snapshot; 0: nothing */
+    int64_t holds_step;
 } commit_fence;
 
 /* A snapshot that somebody made on an older head of the branch, to be made again on the present
@@ -164,6 +168,10 @@ void commit_maker_end(commit_maker *maker, tarn_outcome_kind outcome);
 /* What a request says of the table as it is: uuid and fence. */
 tarn_code commit_check_base(const tarn_metadata *base, const commit_request *request,
                             tarn_error *err) TARN_MUST_USE;
+/* Whether the branch still holds the snapshot fence->holds, or a newer one of the same, by its
+ * step. It was moved back where it holds an older one, or everything to its first snapshot without
+ * it; snapshots that expired prove nothing. */
+bool commit_fence_holds(const tarn_metadata *m, tarn_str branch, const commit_fence *fence);
 /* The ids in a shared snapshot's manifest list, one a line; len 0: it is no shared one. */
 #define COMMIT_SHARED_COUNT "tarn.commit-count" /* summary: of a shared snapshot */
 tarn_code commit_shared_ids(tarn_arena *arena, tarn_store *store, const tarn_snapshot *s,

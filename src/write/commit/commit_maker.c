@@ -103,14 +103,54 @@ static tarn_code check_fence(const tarn_metadata *m, const commit_request *reque
     return TARN_OK;
 }
 
+bool commit_fence_holds(const tarn_metadata *m, tarn_str branch, const commit_fence *fence) {
+    const tarn_snapshot *s = metadata_head(m, branch);
+    int64_t step;
+    for (int32_t steps = 0; s != NULL && steps <= m->n_snapshots; steps++) {
+        if (s->snapshot_id == fence->holds) {
+            return true;
+        }
+        if (fence_is_of(fence, s) && is_above(s, fence->step, 0, &step)) {
+            return step >= fence->holds_step;
+        }
+        if (s->parent_id == TARN_NO_SNAPSHOT) {
+            return false;
+        }
+        s = metadata_parent(m, s);
+        if (s == NULL) {
+            return metadata_ref(m, branch) != NULL; /* what was before is not known */
+        }
+    }
+    return s != NULL;
+}
+
+static tarn_code check_held(const tarn_metadata *m, const commit_request *request,
+                            tarn_error *err) {
+    const commit_fence *fence = request->fence;
+    if (fence->holds <= 0 || fence->step.len == 0 ||
+        commit_fence_holds(m, request_branch(request), fence)) {
+        return TARN_OK;
+    }
+    return err_set(err, TARN_CONFLICT,
+                   "branch %.*s no longer holds snapshot %lld, with %.*s %lld of %.*s",
+                   STR_ARG(request_branch(request)), (long long)fence->holds, STR_ARG(fence->step),
+                   (long long)fence->holds_step, STR_ARG(fence->of.items[0].value));
+}
+
 tarn_code commit_check_base(const tarn_metadata *m, const commit_request *request,
                             tarn_error *err) {
+    tarn_code code = TARN_OK;
     if (request->table_uuid.len > 0 && !str_eq(m->table_uuid, request->table_uuid)) {
         return err_set(err, TARN_CONFLICT,
                        "the table's uuid is %.*s, and the commit was made for %.*s",
                        STR_ARG(m->table_uuid), STR_ARG(request->table_uuid));
     }
-    return request->fence != NULL ? check_fence(m, request, err) : TARN_OK;
+    if (request->fence != NULL) {
+        TRY(check_fence(m, request, err));
+        TRY(check_held(m, request, err));
+    }
+done:
+    return code;
 }
 
 tarn_code commit_shared_ids(tarn_arena *arena, tarn_store *store, const tarn_snapshot *s,

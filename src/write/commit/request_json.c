@@ -40,6 +40,10 @@ static void put_fence(json_writer *w, const commit_fence *fence) {
     if (fence->step.len > 0) {
         json_member_str(w, "step", fence->step);
         json_member_i64(w, "step-below", fence->step_below);
+        if (fence->holds > 0) {
+            json_member_i64(w, "holds", fence->holds);
+            json_member_i64(w, "holds-step", fence->holds_step);
+        }
     }
     json_end_object(w);
 }
@@ -174,7 +178,8 @@ static tarn_code check_members(const json_value *json, tarn_error *err) {
                                         "removed-delete-files",
                                         "referenced-data-files",
                                         NULL};
-    static const char *const FENCE[] = {"of", "number", "at-most", "step", "step-below", NULL};
+    static const char *const FENCE[] = {"of",         "number", "at-most",    "step",
+                                        "step-below", "holds",  "holds-step", NULL};
     const json_value *odd = json_stranger(json, NAMES);
     if (odd != NULL) {
         return err_set(err, TARN_INVALID, "member \"%.*s\" is not known", STR_ARG(odd->name));
@@ -245,6 +250,11 @@ static tarn_code get_fence(tarn_arena *arena, const json_value *json, const comm
     if (!is_absent(json_get(v, "step"))) {
         TRY(get_text(v, "step", &fence->step, err));
         if (!json_i64(json_get(v, "step-below"), &fence->step_below)) {
+            return bad_member("fence", err);
+        }
+        if (!is_absent(json_get(v, "holds")) &&
+            (!json_i64(json_get(v, "holds"), &fence->holds) ||
+             !json_i64(json_get(v, "holds-step"), &fence->holds_step))) {
             return bad_member("fence", err);
         }
     }

@@ -27,7 +27,8 @@ static tarn_code read_request(table_case *c, tarn_str text, commit_request *out)
 static void fill_request(table_case *c, commit_request *r) {
     static const tarn_property mine = {{"sink", 4}, {"s", 1}};
     static const tarn_property extra[] = {{{"a", 1}, {"1", 1}}, {{"b", 1}, {"", 0}}};
-    static const commit_fence fence = {{2, extra}, {"epoch", 5}, INT64_C(1) << 60, {"step", 4}, 7};
+    static const commit_fence fence = {
+        {2, extra}, {"epoch", 5}, INT64_C(1) << 60, {"step", 4}, 7, 6, 5};
     tarn_file *files = ARENA_ARRAY(&c->arena, tarn_file, 4);
     tarn_entry *entries = ARENA_ARRAY(&c->arena, tarn_entry, 2);
     files[0] = commit_file(c, "a", 1, 5);
@@ -97,6 +98,9 @@ static void test_request_json_wrong(void **state) {
         {"{\"kind\":\"append\",\"summary\":{\"a\":1}}", "summary"},
         {"{\"kind\":\"append\",\"mine\":{\"a\":\"1\",\"b\":\"2\"}}", "mine"},
         {"{\"kind\":\"append\",\"fence\":{\"of\":{\"a\":\"1\"},\"number\":\"n\"}}", "fence"},
+        {"{\"kind\":\"append\",\"fence\":{\"of\":{\"a\":\"1\"},\"number\":\"n\",\"at-most\":1,"
+         "\"step\":\"s\",\"step-below\":2,\"holds\":3}}",
+         "fence"},
         {"{\"kind\":\"append\",\"data-files\":{}}", "data-files"},
         {"{\"kind\":\"append\",\"data-files\":[1]}", "file-path"},
         {"{\"kind\":\"append\",\"removed-delete-files\":[{}]}", "file-path"},
