@@ -38,12 +38,15 @@
  *   all: the client may have looked whether the data files that it adds are in the table, and their
  *   rows would be there twice: none of them may have come since, wherever it went.
  *
+ *   And it may have looked where its stream stands: no other step of that may have come.
+ *
  * Everything else is refused, and the client makes it anew. */
 #include "service/rebase.h"
 
 #include "base/map.h"
 #include "iceberg/delete_index.h"
 #include "service/file_index.h"
+#include "service/stream_step.h"
 #include "write/commit/commit.h"
 
 typedef struct rebase {
@@ -388,6 +391,25 @@ done:
     return code;
 }
 
+/* A step of a stream is taken on what its engine has seen of the stream: which may have sent it
+ * long ago, and have a successor by now. */
+static tarn_code check_stream(const rebase *b) {
+    const int64_t since_id = b->commit->snapshots[0].snapshot->parent_id;
+    const tarn_snapshot *s = metadata_head(b->before, b->branch);
+    if (!stream_step_is_any(b->sent->snapshot)) {
+        return TARN_OK;
+    }
+    for (int32_t steps = 0; s != NULL && s->snapshot_id != since_id; steps++) {
+        if (steps > b->before->n_snapshots || stream_step_is_same(s, b->sent->snapshot)) {
+            return err_set(b->err, TARN_CONFLICT,
+                           "requirement failed: snapshot %lld is of the same stream and came since",
+                           (long long)s->snapshot_id);
+        }
+        s = metadata_parent(b->before, s);
+    }
+    return TARN_OK;
+}
+
 /* ---- the snapshot ---- */
 
 /* In the arena of the files: the maker's own ends with it. */
@@ -532,6 +554,7 @@ tarn_code rebase_make(rebase_commit *commit, written_files *files, const tarn_me
         TRY(may_follow(&b) ? TARN_OK : refuse_kind(&b, base));
         TRY(find_delta(&b));
         TRY(make_request(&b));
+        TRY(check_stream(&b));
         TRY(as_conflict(&b, check_files(&b)));
         TRY(as_conflict(&b, make_snapshot(&b, &made[i])));
         added_files_remember(commit->added, made[i], b.delta->paths);

@@ -851,6 +851,58 @@ static void test_what_came_has_expired(void **state) {
     is_refused(&b, "not all in the history");
 }
 
+static tarn_properties two_of(bench *b, const char *const words[4]) {
+    tarn_property *items = ARENA_ARRAY(&b->c.arena, tarn_property, 2);
+    assert_non_null(items);
+    items[0] = (tarn_property){str_of(words[0]), str_of(words[1])};
+    items[1] = (tarn_property){str_of(words[2]), str_of(words[3])};
+    return (tarn_properties){2, items};
+}
+
+/* Of a stream, two steps at once are one too many: the older one may be of a job that is gone. */
+static void test_steps_of_streams(void **state) {
+    static const struct {
+        const char *ours[4], *theirs[4];
+        bool taken;
+    } cases[] = {
+        {{"flink.job-id", "j", "flink.operator-id", "o"},
+         {"flink.job-id", "j", "flink.operator-id", "o"},
+         false},
+        {{"flink.job-id", "j", "flink.operator-id", "o"},
+         {"flink.job-id", "j", "flink.operator-id", "p"},
+         true},
+        {{"flink.job-id", "j", "x", "1"}, {"flink.job-id", "k", "x", "1"}, true},
+        {{"spark.sql.streaming.queryId", "q", "spark.sql.streaming.epochId", "5"},
+         {"spark.sql.streaming.epochId", "5", "spark.sql.streaming.queryId", "q"},
+         false},
+        {{"kafka.connect.offsets.c.g", "{0:5}", "x", "1"},
+         {"x", "1", "kafka.connect.offsets.c.g", "{0:4}"},
+         false},
+        {{"kafka.connect.offsets.c.g", "{0:5}", "x", "1"},
+         {"x", "1", "kafka.connect.offsets.c.h", "{0:5}"},
+         true},
+    };
+    bench b;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bench_begin(&b, 2, NULL);
+        read_now(&b);
+        adds(&b, "mine", 1, 10);
+        b.late.request.kind = COMMIT_FAST_APPEND;
+        b.late.request.summary = two_of(&b, cases[i].ours);
+        make(&b);
+        tarn_file c = commit_file(&b.c, "c", 1, 1);
+        commit_request r = commit_of(COMMIT_FAST_APPEND, &c, 1);
+        r.summary = two_of(&b, cases[i].theirs);
+        others(&b, &r);
+        if (cases[i].taken) {
+            is_taken(&b, " a@1 b@2 c@3 mine@4");
+        } else {
+            is_refused(&b, "is of the same stream");
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append_follows_anything),
@@ -875,6 +927,7 @@ int main(void) {
         cmocka_unit_test(test_its_parent_is_below_the_head),
         cmocka_unit_test(test_branches_are_apart),
         cmocka_unit_test(test_a_new_branch_follows_main),
+        cmocka_unit_test(test_steps_of_streams),
         cmocka_unit_test(test_files_that_came_since),
         cmocka_unit_test(test_files_that_came_before),
         cmocka_unit_test(test_what_came_cannot_be_read),
