@@ -38,6 +38,7 @@ struct remote_client {
     uint64_t token_number; /* guarded: of how many logins */
     bool renewable;        /* there is a credential */
     bool configured;       /* it has answered once */
+    bool keyed;            /* it says how long it keeps answers */
     atomic_bool hasty;
 };
 
@@ -255,6 +256,9 @@ static tarn_code attempt(call *c) {
     add_header(headers, &n, STR("Accept"), STR("application/json"));
     if (r->etag.data != NULL) {
         add_header(headers, &n, STR("If-None-Match"), r->etag);
+    }
+    if (r->key.data != NULL) {
+        add_header(headers, &n, STR("Idempotency-Key"), r->key);
     }
     if (r->match.data != NULL) {
         add_header(headers, &n, STR("If-Match"), r->match);
@@ -511,6 +515,10 @@ tarn_code remote_send(remote_client *client, tarn_arena *arena, const remote_req
     return code;
 }
 
+bool remote_takes_keys(const remote_client *client) {
+    return client->keyed;
+}
+
 bool remote_has_endpoint(const remote_client *client, const char *method, const char *endpoint) {
     static const char *const OLD[] = {
         "GET namespaces",
@@ -634,6 +642,7 @@ static tarn_code configure(remote_client *client, tarn_error *err) {
     const json_value *endpoints = json_get(reply.json, "endpoints");
     client->endpoints = json_is(endpoints, JSON_ARRAY) ? endpoints : NULL;
     client->configured = true;
+    client->keyed = json_get(reply.json, "idempotency-key-lifetime") != NULL;
     client->prefix = strip_slashes(remote_property(client, "prefix"));
     tarn_str separator = remote_property(client, "namespace-separator");
     client->separator = separator.len > 0 ? separator : STR(SEPARATOR);

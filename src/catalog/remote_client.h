@@ -49,10 +49,14 @@ typedef struct remote_request {
      * that it did nothing, or could not be reached. */
     bool repeatable;
     tarn_str match; /* If-Match: the version that it is for, by its tag; no data: any */
+    tarn_str key;   /* Idempotency-Key: however often it is sent, or arrives; no data: none */
     bool may_be_304;
     bool waited; /* the caller waits where the server is away, if that is wanted (set_hasty) */
     bool exact;  /* a commit that a server like ours must not put on a newer head (REMOTE_EXACT) */
 } remote_request;
+
+/* The server keeps answers by Idempotency-Key. */
+bool remote_takes_keys(const remote_client *client);
 
 typedef struct remote_reply {
     int32_t status; /* 0: none came */

@@ -28,6 +28,7 @@ typedef struct remote_work {
     tarn_table_version *base; /* NULL: a new table */
     const tarn_change_set *set;
     tarn_buf body;
+    char key[37]; /* of a table that is made */
     catalog_outage outage;
 } remote_work;
 
@@ -369,6 +370,7 @@ static tarn_code send_create(remote_work *w, tarn_table_version **out, remote_re
         .method = "POST",
         .endpoint = "namespaces/{namespace}/tables",
         .path = remote_namespace_path(w->self->client, &w->arena, w->table, "/tables"),
+        .key = remote_takes_keys(w->self->client) ? str_of(w->key) : STR_NULL,
         .body = buf_str(&w->body)};
     TRY(remote_send(w->self->client, &version->arena, &request, reply, err));
     code = remote_take_version(w->self, version, reply->json, w->label, err);
@@ -402,6 +404,8 @@ tarn_code remote_create_table(tarn_catalog *c, const tarn_ident *table,
     filled.location = placed ? filled.location : STR("/"); /* the server chooses */
     TRY(metadata_new(&w.arena, &filled, &m, err));
     TRY(put_create(&w, m, placed, err));
+    /* A request that was given up for lost and arrives when the table was dropped again. */
+    env_uuid_v4(c->env, w.key);
     for (int i = 0; i < TRIES; i++) {
         remote_reply reply;
         tarn_table_version *now = NULL;

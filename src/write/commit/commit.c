@@ -258,9 +258,6 @@ static tarn_code send_request(commit_life *job, const tarn_table_version *base,
     buf_init(&body, job->env, 0);
     env_uuid_v4(job->env, id);
     request.commit_id = request.commit_id != NULL ? request.commit_id : id;
-    if (request.table_uuid.len == 0) {
-        request.table_uuid = base->metadata->table_uuid;
-    }
     if (request.check != NULL) {
         TRY(request.check(request.check_ctx, base->metadata, err));
     }
@@ -286,9 +283,12 @@ done:
 }
 
 tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
-                     tarn_table_version *base, const commit_request *request,
-                     commit_outcome *outcome, tarn_error *err) {
+                     tarn_table_version *base, const commit_request *asked, commit_outcome *outcome,
+                     tarn_error *err) {
     tarn_code code = TARN_OK;
+    commit_request own = *asked;
+    const commit_request *request = &own;
+    tarn_table_version *first = NULL; /* whose uuid the request has */
     commit_life job = {env,   catalog,          table, request, NULL, 0,
                        false, TARN_NO_SNAPSHOT, false, false};
     tarn_error local = TARN_ERROR_INIT;
@@ -299,6 +299,10 @@ tarn_code commit_run(tarn_env *env, tarn_catalog *catalog, const tarn_ident *tab
         base = table_version_keep(base);
     } else {
         TRY(catalog_load(catalog, table, &base, e));
+    }
+    if (own.table_uuid.len == 0) { /* files of one table are none of another of its name */
+        first = table_version_keep(base);
+        own.table_uuid = first->metadata->table_uuid;
     }
     const tarn_snapshot *before = commit_find_id(base->metadata, request);
     if (before != NULL) {
@@ -319,5 +323,6 @@ done:
                                 : job.earlier ? TARN_OUTCOME_UNKNOWN
                                               : outcome->kind);
     table_version_release(base);
+    table_version_release(first);
     return code;
 }
