@@ -18,7 +18,7 @@ import harness
 from harness import Workshop, equal, must_refuse
 
 
-def wait_for(what, seconds=60):
+def wait_for(what, seconds=harness.SECONDS):
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it did not come to it"
@@ -167,7 +167,7 @@ def late_drop():
             shop.tarn("ingest", "ns.t", "a.ndjson")
             held = harness.Held(service.port, b"DELETE ")
             with Late(shop, None, "-c", "http://127.0.0.1:%d" % held.port, "drop", "ns.t", "--purge") as first:
-                assert held.waits.wait(30)
+                assert held.waits.wait(harness.SECONDS)
                 shop.tarn(*(["rename", "ns.t", "ns.u"] if move else ["drop", "ns.t"]))
                 shop.tarn("create", "ns.t", "id long")
                 shop.tarn("ingest", "ns.t", "a.ndjson")
@@ -190,7 +190,7 @@ def several_checkpoints_of_a_job_that_slept():
         held = harness.Held(service.port, b"write-results")
         command = ["ingest", "ns.t", "in.ndjson", "--state", "st", "--checkpoint-rows"]
         with Late(shop, None, "-c", "http://127.0.0.1:%d" % held.port, *command, "1", later="rename checkpoint-000000000002") as first:
-            assert held.waits.wait(30)
+            assert held.waits.wait(harness.SECONDS)
             wait_for(lambda: len(os.listdir(shop.path("warehouse", "ns", "t", "data"))) >= 10)
             held.go.set()
             first.wait_stopped()
