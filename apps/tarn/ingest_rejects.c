@@ -3,13 +3,16 @@
  * What is in it is never overwritten, but for what this stream wrote behind its last committed
  * checkpoint: those rows come again. Which file a stream writes to is in its offsets, with how much
  * of it belongs to them; until the first checkpoint, in a file `rejects` of the state folder, which
- * is written before anything else. A file that neither names must be new, or empty. */
+ * is written before anything else. A file that neither names must be new, or empty. A job that was
+ * taken over may still have it open, and write to it when it wakes: then the newer one goes on in a
+ * copy that takes its name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -141,7 +144,43 @@ tarn_code ingest_create_rejects(ingest *in) {
         return TARN_OK;
     }
     tarn_code code = open_file(in, &info);
-    return code == TARN_OK && S_ISREG(info.st_mode) && info.st_size > 0 ? refuse(in) : code;
+    if (code == TARN_OK && S_ISREG(info.st_mode)) {
+        (void)flock(fileno(in->rejects), LOCK_EX | LOCK_NB);
+        return info.st_size > 0 ? refuse(in) : TARN_OK;
+    }
+    return code;
+}
+
+/* The first `end` bytes, in a file of its own under the same name. */
+static bool move_away(ingest *in, off_t end) {
+    char path[PATH_MAX];
+    char temp[PATH_MAX + 32];
+    char bytes[1 << 14];
+    FILE *to = NULL;
+    struct stat old;
+    bool ok =
+        fstat(fileno(in->rejects), &old) == 0 && realpath(ingest_options.rejects, path) != NULL;
+    (void)snprintf(temp, sizeof temp, "%s.tmp-%ld", ok ? path : "", (long)getpid());
+    int fd = ok ? open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    to = fd >= 0 ? fdopen(fd, "r+") : NULL;
+    ok = to != NULL && fchmod(fd, old.st_mode & 07777) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    for (off_t at = 0; ok && at < end;) {
+        size_t want = end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes;
+        size_t n = fread(bytes, 1, want, in->rejects);
+        ok = n > 0 && fwrite(bytes, 1, n, to) == n;
+        at += (off_t)n;
+    }
+    ok = ok && fflush(to) == 0 && (the_app.no_sync || fsync(fd) == 0) && rename(temp, path) == 0;
+    if (!ok) {
+        int why = errno;
+        (void)(fd >= 0 ? unlink(temp) : 0);
+        (void)(to != NULL ? fclose(to) : fd >= 0 ? close(fd) : 0);
+        errno = why;
+        return false;
+    }
+    (void)fclose(in->rejects);
+    in->rejects = to;
+    return true;
 }
 
 tarn_code ingest_open_rejects(ingest *in, const char *offsets) {
@@ -165,7 +204,8 @@ tarn_code ingest_open_rejects(ingest *in, const char *offsets) {
     }
     if (code == TARN_OK && !is_open) { /* one that was emptied meanwhile goes on from there */
         off_t end = keep < 0 ? 0 : keep < info.st_size ? (off_t)keep : info.st_size;
-        bool ok = ftruncate(fileno(in->rejects), end) == 0 &&
+        bool alone = flock(fileno(in->rejects), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        bool ok = (alone ? ftruncate(fileno(in->rejects), end) == 0 : move_away(in, end)) &&
                   fseek(in->rejects, 0, SEEK_END) == 0 &&
                   (the_app.no_sync || sync_folder_of(ingest_options.rejects));
         code = ok ? TARN_OK : ingest_rejects_error();

@@ -272,7 +272,22 @@ def rows_for_a_table_that_was_made_anew():
         whole(shop)
 
 
-CASES = [late_create, rows_for_a_table_that_was_made_anew, frozen_in_a_commit, several_checkpoints_of_a_job_that_slept, others_in_a_new_table, taken_over_before_its_first_commit, commit_after_a_drop, purge_after_a_table_was_made_anew, late_drop]
+def rejects_of_a_job_that_was_taken_over():
+    """A job that was taken over sets a bad row aside before it learns of that: the newer job's bad rows stay as they are."""
+    with Workshop() as shop:
+        shop.tarn("create", "ns.t", "id long")
+        command = ["ingest", "ns.t", "-", "--format", "ndjson", "--state", "st", "--rejects", "bad.ndjson"]
+        with Late(shop, None, *command, stdin=subprocess.PIPE) as first:
+            wait_for(lambda: os.path.exists(shop.path("st", "rejects")) and os.path.exists(shop.path("st", "epoch-00000001")))
+            shop.tarn(*command, stdin='{"id": 1}\n{"id": "the newer job has this row set aside"}\n')
+            must_refuse(first.wake('{"id": "x"}\n{"id": 2}\n'), "taken over")
+        equal(ids(shop), [1])
+        with open(shop.path("bad.ndjson")) as file:
+            equal([json.loads(line)["row"] for line in file], ['{"id": "the newer job has this row set aside"}'])
+        equal(sorted(name for name in os.listdir(shop.folder) if name.startswith("bad")), ["bad.ndjson"])
+
+
+CASES = [rejects_of_a_job_that_was_taken_over, late_create, rows_for_a_table_that_was_made_anew, frozen_in_a_commit, several_checkpoints_of_a_job_that_slept, others_in_a_new_table, taken_over_before_its_first_commit, commit_after_a_drop, purge_after_a_table_was_made_anew, late_drop]
 
 if __name__ == "__main__":
     sys.exit(harness.run_cases(CASES))
