@@ -133,6 +133,7 @@ static void overwrite(dml_case *d, const char *where, const char *branch, const 
     tarn_table_version *v = case_load(&d->c);
     memset(&options, 0, sizeof options);
     memset(&result, 0, sizeof result);
+    memset(&written, 0, sizeof written);
     arena_init(&arena, d->c.env);
     options.branch = str_of(branch);
     if (where != NULL) {
