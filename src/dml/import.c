@@ -292,6 +292,7 @@ static tarn_code commit_files(importer *im, import_result *out, tarn_error *err)
         .from_snapshot_id = im->m->current_snapshot_id,
         .check = check_base,
         .check_ctx = im,
+        .check_each = true,
     };
     if (im->version == NULL) {
         TRY(make_namespace(im, err));

@@ -7,8 +7,7 @@ static const char *const KINDS[] = {
     "append", "merge-append", "overwrite", "replace-partitions", "delete-files", "row-delta"};
 
 bool commit_request_can_travel(const commit_request *request) {
-    return (request->check == NULL || request->table_uuid.len > 0) && !request->check_each &&
-           request->filter == NULL && request->conflict_filter == NULL &&
+    return !request->check_each && request->filter == NULL && request->conflict_filter == NULL &&
            request->n_shared_ids == 0 && request->properties.count == 0 &&
            request->list_properties.count == 0 && request->origin == NULL;
 }

@@ -9,7 +9,7 @@
 #define COMMIT_ID_RULE      "1 to 256 bytes, none of them a space or a control character"
 
 /* Whether it can be sent: filters cannot, nor questions to the caller that uuid and fence do not
- * ask too. */
+ * ask too (check_each). */
 bool commit_request_can_travel(const commit_request *request);
 tarn_code commit_request_put_json(const commit_request *request, tarn_buf *out,
                                   tarn_error *err) TARN_MUST_USE;
