@@ -416,6 +416,20 @@ done:
     return code;
 }
 
+/* Partitions that go are stopped by librdkafka's own thread, which ends the process where they are
+ * taken away again before it has heard that they stopped (its issue 5573). Each question waits for
+ * that thread, and what it has to hear stands before the second one. */
+rd_kafka_resp_err_t kafka_give(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *list) {
+    rd_kafka_resp_err_t why = rd_kafka_assign(rk, list);
+    for (int i = 0; i < 2; i++) {
+        rd_kafka_topic_partition_list_t *now = NULL;
+        if (rd_kafka_assignment(rk, &now) == RD_KAFKA_RESP_ERR_NO_ERROR && now != NULL) {
+            rd_kafka_topic_partition_list_destroy(now);
+        }
+    }
+    return why;
+}
+
 tarn_code kafka_assign(kafka_source *k, tarn_error *err) {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(k->n_partitions);
     for (int32_t i = 0; i < k->n_partitions; i++) {
@@ -424,7 +438,7 @@ tarn_code kafka_assign(kafka_source *k, tarn_error *err) {
             rd_kafka_topic_partition_list_add(list, p->topic, p->id)->offset = p->seen;
         }
     }
-    rd_kafka_resp_err_t why = rd_kafka_assign(k->rk, list);
+    rd_kafka_resp_err_t why = kafka_give(k->rk, list);
     rd_kafka_topic_partition_list_destroy(list);
     return why == RD_KAFKA_RESP_ERR_NO_ERROR
                ? TARN_OK

@@ -41,7 +41,7 @@ tarn_code kafka_balance_check(const kafka_source *k, const char *name, const cha
 /* ---- what the group says ---- */
 
 static void unassign(kafka_source *k) {
-    (void)rd_kafka_assign(k->rk, NULL);
+    (void)kafka_give(k->rk, NULL);
     if (k->mine != NULL) {
         rd_kafka_topic_partition_list_destroy(k->mine);
         k->mine = NULL;

@@ -108,6 +108,8 @@ tarn_code kafka_message_error(kafka_source *k, const rd_kafka_message_t *m,
 tarn_code kafka_place(kafka_source *k, kafka_partition *p, bool is_new, bool *again,
                       tarn_error *err) TARN_MUST_USE;
 tarn_code kafka_assign(kafka_source *k, tarn_error *err) TARN_MUST_USE; /* all that are not done */
+/* rd_kafka_assign, after which the next one may come at once. */
+rd_kafka_resp_err_t kafka_give(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *list);
 
 /* ---- kafka_balance.c ---- */
 /* Settings that members of a group do not take. */

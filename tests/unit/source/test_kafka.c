@@ -12,7 +12,9 @@
 #include <librdkafka/rdkafka_mock.h>
 /* clang-format on */
 
-#include "source/source.h"
+#include "source/source_int.h"
+
+#include "source/kafka_int.h"
 
 typedef struct fixture {
     tarn_env *env;
@@ -466,6 +468,35 @@ static void a_member_goes_to_where_the_table_stands(void **state) {
     end(&f);
 }
 
+/* The ones that are read are given anew, with another right behind it, as to a member that slept.
+ */
+static void partitions_are_given_again_at_once(void **state) {
+    (void)state;
+    enum { PARTITIONS = 50, TIMES = 50 };
+    fixture f;
+    char why[256];
+    begin(&f);
+    assert_int_equal(rd_kafka_mock_topic_create(f.cluster, "many", PARTITIONS, 1), 0);
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    const char *brokers = rd_kafka_mock_cluster_bootstraps(f.cluster);
+    assert_int_equal(rd_kafka_conf_set(conf, "bootstrap.servers", brokers, why, sizeof why), 0);
+    assert_int_equal(rd_kafka_conf_set(conf, "group.id", "g", why, sizeof why), 0);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
+    assert_non_null(rk);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(PARTITIONS);
+    for (int32_t i = 0; i < PARTITIONS; i++) {
+        rd_kafka_topic_partition_list_add(list, "many", i)->offset = 0;
+    }
+    for (int i = 0; i < TIMES; i++) {
+        assert_int_equal(kafka_give(rk, list), RD_KAFKA_RESP_ERR_NO_ERROR);
+    }
+    assert_int_equal(kafka_give(rk, NULL), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_topic_partition_list_destroy(list);
+    (void)rd_kafka_consumer_close(rk);
+    rd_kafka_destroy(rk);
+    end(&f);
+}
+
 static void settings_of_other_groups_are_refused(void **state) {
     (void)state;
     static const char *const sticky[] = {"partition.assignment.strategy", "cooperative-sticky",
@@ -486,6 +517,7 @@ static void settings_of_other_groups_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_group_shares_partitions),
                                        cmocka_unit_test(a_member_goes_to_where_the_table_stands),
+                                       cmocka_unit_test(partitions_are_given_again_at_once),
                                        cmocka_unit_test(settings_of_other_groups_are_refused),
                                        cmocka_unit_test(every_message_once_over_restarts),
                                        cmocka_unit_test(bad_messages_are_named_and_passed),
