@@ -535,7 +535,7 @@ def rests_after_work():
             equal(send(server, lines(1))[0], 200)
             before = memory_in_use(server)
             busy, rows = before, 1
-            while busy < before + 20000:  # how much waits at once is by chance
+            while busy < before + 35000:  # how much waits at once is by chance; some 10 MB are never given back
                 with concurrent.futures.ThreadPoolExecutor(8) as pool:
                     answers = list(pool.map(lambda i: send(server, lines(*range(20000 * i, 20000 * i + 20000)))[0], range(30)))
                 equal(set(answers), {200})
