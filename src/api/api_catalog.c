@@ -388,21 +388,11 @@ done:
 
 tarn_code tarn_table_take_back(tarn_table *table, tarn_error *err) {
     API_ERROR(err);
-    tarn_catalog *catalog = table->catalog->catalog;
-    tarn_table_version *now = NULL;
-    tarn_code code = TARN_OK;
-    TRY(api_check_writable(table, err));
-    TRY(catalog_load(catalog, &table->ident, &now, err));
-    if (now->metadata->n_snapshots > 0 ||
-        !str_eq(now->metadata->table_uuid, table->version->metadata->table_uuid)) {
-        TRY(err_set(err, TARN_CONFLICT, "table %.*s is others' too by now, and stays",
-                    STR_ARG(table->ident.name)));
-    }
-    TRY(catalog_drop_version(catalog, &table->ident, now, err));
-    code = purge_table(table->env, catalog, now, NULL, err);
-done:
-    table_version_release(now);
-    return code;
+    bool gone;
+    tarn_code code = api_check_writable(table, err);
+    return code != TARN_OK ? code
+                           : purge_take_back(table->env, table->catalog->catalog, &table->ident,
+                                             table->version->metadata->table_uuid, &gone, err);
 }
 
 tarn_code tarn_catalog_drop_table(tarn_catalog_handle *catalog, const char *table, bool purge,

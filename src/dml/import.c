@@ -262,21 +262,16 @@ static tarn_code make_namespace(importer *im, tarn_error *err) {
 /* A table that was made for the files, and got none, goes again: the corrected command makes it
  * anew. It stays where somebody put rows into it meanwhile. Cleaning up is not cancelled. */
 static void take_back_table(importer *im, import_result *out, bool cancelled) {
-    tarn_table_version *now = NULL;
+    bool gone;
     tarn_error why = TARN_ERROR_INIT;
     if (cancelled) {
         tarn_env_cancel_reset(im->env);
     }
-    tarn_code code = catalog_load(im->catalog, im->ident, &now, &why);
-    if (code == TARN_OK && now->metadata->n_snapshots == 0 &&
-        str_eq(now->metadata->table_uuid, im->version->metadata->table_uuid)) {
-        code = catalog_drop_version(im->catalog, im->ident, now, &why);
-        out->created = code != TARN_OK;
-        if (code == TARN_OK && purge_table(im->env, im->catalog, now, NULL, &why) != TARN_OK) {
-            err_reset(&why); /* what is left of it is in nobody's way */
-        }
+    if (purge_take_back(im->env, im->catalog, im->ident, im->version->metadata->table_uuid, &gone,
+                        &why) != TARN_OK) {
+        err_reset(&why); /* what is left of it is in nobody's way */
     }
-    table_version_release(now);
+    out->created = !gone;
     if (cancelled) {
         tarn_env_cancel(im->env);
     }

@@ -200,3 +200,21 @@ tarn_code purge_table(tarn_env *env, tarn_catalog *catalog, const tarn_table_ver
     arena_release(&w.arena);
     return w.code;
 }
+
+tarn_code purge_take_back(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
+                          tarn_str uuid, bool *gone, tarn_error *err) {
+    tarn_table_version *now = NULL;
+    tarn_code code = TARN_OK;
+    *gone = false;
+    TRY(catalog_load(catalog, table, &now, err));
+    if (now->metadata->n_snapshots > 0 || !str_eq(now->metadata->table_uuid, uuid)) {
+        TRY(err_set(err, TARN_CONFLICT, "table %.*s is others' too by now, and stays",
+                    STR_ARG(table->name)));
+    }
+    TRY(catalog_drop_version(catalog, table, now, err));
+    *gone = true;
+    code = purge_table(env, catalog, now, NULL, err);
+done:
+    table_version_release(now);
+    return code;
+}

@@ -21,4 +21,10 @@ typedef bool (*purge_own_fn)(const tarn_metadata *m, tarn_str path);
 tarn_code purge_table(tarn_env *env, tarn_catalog *catalog, const tarn_table_version *version,
                       purge_own_fn is_own, tarn_error *err) TARN_MUST_USE;
 
+/* For who made a table, of this uuid, for work that came to nothing: drops and purges it where it
+ * still is that one and nobody has put a snapshot into it, else CONFLICT. *gone: it was dropped,
+ * also where the purge failed. */
+tarn_code purge_take_back(tarn_env *env, tarn_catalog *catalog, const tarn_ident *table,
+                          tarn_str uuid, bool *gone, tarn_error *err) TARN_MUST_USE;
+
 #endif
