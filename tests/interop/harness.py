@@ -202,6 +202,7 @@ class Relay:
 
     def open(self):
         self.listener = socket.create_server(("127.0.0.1", self.at))
+        self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
 
     def close(self):
@@ -272,7 +273,6 @@ class Held(Relay):
     def __init__(self, to, words):
         self.words, self.waits, self.go = words, threading.Event(), threading.Event()
         super().__init__(to)
-        self.port = self.listener.getsockname()[1]
 
     def passes(self, data, state, is_client):
         if is_client and self.words in data and not self.waits.is_set():

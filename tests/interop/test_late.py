@@ -12,17 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import harness
-from harness import Workshop, equal, must_refuse
-
-
-def wait_for(what, seconds=harness.SECONDS):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not come to it"
-        time.sleep(0.02)
+from harness import Workshop, equal, must_refuse, wait_for
 
 
 def ids(shop, *before, table="ns.t"):
@@ -77,7 +69,6 @@ class Kept(harness.Relay):
     def __init__(self, to, words):
         self.words, self.kept = words, []
         super().__init__(to)
-        self.port = self.listener.getsockname()[1]
 
     def passes(self, data, state, is_client):
         if is_client and (data.startswith(self.words) or state.get("kept")):

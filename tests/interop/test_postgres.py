@@ -26,11 +26,11 @@ class Proxy(harness.Relay):
     """Breaks both ends when the client sends what holds words: before it reaches the server, or once the answer is there."""
 
     def __init__(self, port, words, after, times=1):
-        self.port, self.words, self.after, self.times, self.broken = port, words, after, times, 0
+        self.words, self.after, self.times, self.broken = words, after, times, 0
         super().__init__(port)
 
     def uri(self, uri):
-        return uri.replace(":%d/" % self.port, ":%d/" % self.listener.getsockname()[1])
+        return uri.replace(":%d/" % self.to, ":%d/" % self.port)
 
     def passes(self, data, state, is_client):
         if is_client and self.broken < self.times and self.words in data:
